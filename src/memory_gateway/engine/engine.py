@@ -1,0 +1,189 @@
+"""The embedded engine: conversations and documents in, ranked memories out, on any `Database`."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from msgspec import UNSET
+
+from memory_gateway.embeddings.port import Embedder
+from memory_gateway.engine import holdings, store
+from memory_gateway.engine.filters import parse_filter
+from memory_gateway.engine.ingest import Portion, SessionKey, SessionWriter, portions
+from memory_gateway.engine.items import ItemPlace
+from memory_gateway.engine.listing import get
+from memory_gateway.engine.memory_ids import number_of
+from memory_gateway.engine.parse import Parser
+from memory_gateway.engine.ranking import QUERY_CHARS, Query, Vector
+from memory_gateway.engine.schemas import (
+    AddReply,
+    AddRequest,
+    Caller,
+    FlushReply,
+    FlushRequest,
+    GetReply,
+    GetRequest,
+    MemoryKey,
+    SearchReply,
+    SearchRequest,
+)
+from memory_gateway.engine.search import load_segments, open_scope, search, spaces_for
+from memory_gateway.engine.validation import check_add, check_get, check_place, check_search
+from memory_gateway.engine.vectors import VectorWorker
+from memory_gateway.kit.clock import Clock
+from memory_gateway.kit.errors import MemoryGatewayError, UpstreamRefused
+from memory_gateway.storage.leases import Leases
+from memory_gateway.storage.port import Database, Transaction
+
+_DEFAULT_RADIUS = 0.5
+
+
+class Engine:
+    """Speaks EverOS's requests and replies. Without an embedder every method but ``vector`` answers."""
+
+    def __init__(
+        self, database: Database, clock: Clock, parser: Parser, embedder: Embedder | None, leases: Leases
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._parser = parser
+        self._embedder = embedder
+        self._worker = None if embedder is None else VectorWorker(database, embedder, leases)
+
+    def start(self) -> None:
+        """Begin embedding in the background."""
+        if self._worker is not None:
+            self._worker.start()
+
+    async def close(self) -> None:
+        """Stop the background work; what is left is found again at the next start."""
+        if self._worker is not None:
+            await self._worker.stop()
+
+    async def add(self, request: AddRequest, caller: Caller) -> AddReply:
+        """Store messages; they are findable by keyword when this returns. Repeating a request adds nothing."""
+        check_add(request)
+        key = SessionKey(caller.user_id or "", request.app_id, request.project_id, request.session_id)
+        prepared = await self._parser.prepare(request.messages, caller)
+        closed = False
+        for batch in portions(prepared):
+            closed |= await self._write(key, batch)
+        self._wake()
+        return AddReply(message_count=len(request.messages), status="extracted" if closed else "accumulated")
+
+    async def _write(self, key: SessionKey, batch: list[Portion]) -> bool:
+        async def work(transaction: Transaction) -> bool:
+            writer = SessionWriter(transaction, key, self._clock())
+            await writer.write(batch)
+            return writer.closed_any
+
+        return await self._database.write(work)
+
+    async def flush(self, request: FlushRequest, caller: Caller) -> FlushReply:
+        """Close the session's open segment."""
+        check_place(request)
+        key = SessionKey(caller.user_id or "", request.app_id, request.project_id, request.session_id)
+        closed = await self._database.write(lambda transaction: self._close_session(transaction, key))
+        return FlushReply(status="extracted" if closed else "no_extraction")
+
+    async def _close_session(self, transaction: Transaction, key: SessionKey) -> bool:
+        params = {"user_id": key.user_id, "app_id": key.app_id, "project_id": key.project_id}
+        if await transaction.fetch_one(store.FIND_SPACE, params) is None:
+            return False
+        return await SessionWriter(transaction, key, self._clock()).close_current()
+
+    async def search(self, request: SearchRequest, caller: Caller) -> SearchReply:
+        """Rank the owner's memories. Raises `UpstreamRefused` (422) for a faulty filter or a missing embedder."""
+        check_search(request)
+        parse_filter({} if request.filters is UNSET else request.filters)
+        query = Query(
+            text=request.query,
+            method=request.method,
+            vector=await self._query_vector(request),
+            radius=self._radius(request),
+            min_score=0.0 if request.min_score is UNSET else request.min_score,
+        )
+        return await self._database.read(lambda transaction: search(transaction, request, query, caller))
+
+    def _radius(self, request: SearchRequest) -> float:
+        if request.radius is not UNSET:
+            return request.radius
+        return _DEFAULT_RADIUS if request.top_k == -1 else 0.0
+
+    async def _query_vector(self, request: SearchRequest) -> Vector | None:
+        if request.method == "keyword":
+            return None
+        if self._embedder is None:
+            if request.method == "vector":
+                raise UpstreamRefused(422, "PROVIDER_NOT_CONFIGURED", "method 'vector' needs an embedder; none is set")
+            return None
+        try:
+            return await self._embedder.query(request.query[:QUERY_CHARS])
+        except MemoryGatewayError:
+            if request.method == "vector":
+                raise
+            return None  # the keyword channels still answer; health says that vectors do not
+
+    async def get(self, request: GetRequest, caller: Caller) -> GetReply:
+        """A page of one kind of memory, in order of time."""
+        check_get(request)
+        return await self._database.read(lambda transaction: get(transaction, request, caller))
+
+    async def seal(self, app_id: str, project_id: str, memory: MemoryKey, caller: Caller) -> None:
+        """Close the segment behind a memory, if it is open, so that later turns become another episode."""
+
+        async def work(transaction: Transaction) -> None:
+            for space_no in await spaces_for(transaction, caller, app_id, project_id, None):
+                segment_no = await _segment_behind(transaction, space_no, memory)
+                if segment_no is not None:
+                    await transaction.execute(store.CLOSE_SEGMENT, {"space_no": space_no, "segment_no": segment_no})
+
+        await self._database.write(work)
+
+    async def within(self, request: SearchRequest, episode_ids: list[str], caller: Caller) -> frozenset[str]:
+        """Those of the episodes that exist and that the request's filters keep."""
+        wanted = parse_filter({} if request.filters is UNSET else request.filters)
+        place = ItemPlace("", request.app_id, request.project_id)
+
+        async def work(transaction: Transaction) -> frozenset[str]:
+            kept: set[int] = set()
+            for space_no in await spaces_for(transaction, caller, request.app_id, request.project_id, None):
+                scope = await open_scope(transaction, space_no, place, wanted, caller)
+                kept.update(await load_segments(transaction, scope))
+            return frozenset(identifier for identifier in episode_ids if number_of(identifier, "ep") in kept)
+
+        return await self._database.read(work)
+
+    async def erase(self, user_id: str) -> None:
+        """Forget everything this caller wrote."""
+        await self._database.write(lambda transaction: holdings.erase(transaction, user_id))
+
+    def export(self, user_id: str) -> AsyncIterator[dict[str, Any]]:
+        """Every stored message of this caller."""
+        return holdings.export(self._database, user_id)
+
+    async def backlog(self) -> int:
+        """Turns that wait for their vector; 0 without an embedder."""
+        if self._embedder is None:
+            return 0
+        row = await self._database.fetch_one(store.BACKLOG)
+        return int(row[0]) if row else 0
+
+    @property
+    def vectors_healthy(self) -> bool:
+        """Whether an embedder is set and answers."""
+        return self._worker is not None and self._worker.healthy
+
+    @property
+    def has_embedder(self) -> bool:
+        return self._embedder is not None
+
+    def _wake(self) -> None:
+        if self._worker is not None:
+            self._worker.wake()
+
+
+async def _segment_behind(transaction: Transaction, space_no: int, memory: MemoryKey) -> int | None:
+    if memory.memory_type == "unprocessed_message":
+        row = await transaction.fetch_one(store.MESSAGE_BY_ID, {"space_no": space_no, "id": memory.memory_id})
+        return int(row[1]) if row else None
+    return number_of(memory.memory_id, "ac" if memory.memory_type == "agent_case" else "ep")

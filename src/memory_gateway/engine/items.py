@@ -1,0 +1,119 @@
+"""Stored rows in the shape of EverOS's items."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from memory_gateway.engine import cases
+from memory_gateway.engine.cases import AgentCase
+from memory_gateway.engine.memory_ids import memory_id, short_id
+from memory_gateway.engine.recall import Segment
+from memory_gateway.engine.schemas import RawItem
+from memory_gateway.engine.segments import Turn, subject, summary, transcript
+from memory_gateway.kit.clock import rfc3339
+from memory_gateway.storage.port import Row
+
+
+class ItemPlace(Struct, frozen=True):
+    """Whose item it is and where."""
+
+    owner_id: str
+    app_id: str
+    project_id: str
+
+
+class ScoredTurn(Struct, frozen=True):
+    """A turn among the query's best, with its score."""
+
+    turn_no: int
+    score: float
+
+
+def iso_time(timestamp_ms: int) -> str:
+    """UTC; whole seconds without a fraction, as EverOS writes them."""
+    return rfc3339(timestamp_ms).replace(".000Z", "Z")
+
+
+def episode_item(place: ItemPlace, segment: Segment, turns: list[Turn], *, partly_hidden: bool) -> RawItem:
+    """An episode as `get` lists it. Where turns are hidden, subject and summary are made anew without them."""
+    return {
+        "id": memory_id(place.owner_id, "ep", segment.created_ms, segment.segment_no),
+        "user_id": place.owner_id,
+        "app_id": place.app_id,
+        "project_id": place.project_id,
+        "session_id": segment.session_id,
+        "timestamp": iso_time(segment.last_ms),
+        "sender_ids": json.loads(segment.senders),
+        "summary": summary(turns) if partly_hidden else segment.summary,
+        "subject": subject(turns) if partly_hidden else segment.subject,
+        "episode": transcript(turns),
+        "type": "Conversation",
+    }
+
+
+def fact_items(place: ItemPlace, segment: Segment, turns: list[Turn], best: Sequence[ScoredTurn]) -> list[RawItem]:
+    """The episode's turns that are among the query's best, best first."""
+    said = {turn.turn_no: turn for turn in turns}
+    return [
+        {
+            "id": memory_id(place.owner_id, "af", segment.created_ms, scored.turn_no),
+            "content": said[scored.turn_no].line,
+            "score": scored.score,
+        }
+        for scored in best
+        if scored.turn_no in said
+    ]
+
+
+def case_item(place: ItemPlace, segment: Segment, case: AgentCase) -> RawItem:
+    """An agent case as `get` lists it."""
+    return {
+        "id": memory_id(place.owner_id, "ac", segment.created_ms, segment.segment_no),
+        "agent_id": place.owner_id,
+        "app_id": place.app_id,
+        "project_id": place.project_id,
+        "session_id": segment.session_id,
+        "task_intent": case.task_intent,
+        "approach": case.approach,
+        "quality_score": case.quality_score,
+        "key_insight": case.key_insight,
+        "timestamp": iso_time(case.timestamp_ms),
+    }
+
+
+def skill_item(place: ItemPlace, found: list[AgentCase], segments: dict[int, Segment]) -> RawItem:
+    """An agent skill as `get` lists it, from three or more cases that went the same way."""
+    name = cases.skill_name(found)
+    return {
+        "id": f"{place.owner_id}_{name}",
+        "agent_id": place.owner_id,
+        "app_id": place.app_id,
+        "project_id": place.project_id,
+        "name": name,
+        "description": cases.skill_description(found),
+        "content": cases.skill_content(found),
+        "confidence": cases.skill_confidence(found),
+        "maturity_score": round(min(1.0, len(found) / 10), 3),
+        "source_case_ids": [short_id("ac", segments[case.segment_no].created_ms, case.segment_no) for case in found],
+    }
+
+
+def unprocessed_item(place: ItemPlace, session_id: str, row: Row) -> RawItem:
+    """A message of a session's open segment, from a row of `store.MESSAGES_OF_SEGMENT`."""
+    _, identifier, sender_id, sender_name, role, content, timestamp_ms, tool_calls, tool_call_id = row
+    parsed_calls: Any = json.loads(tool_calls) if tool_calls else None
+    return {
+        "id": identifier,
+        "app_id": place.app_id,
+        "project_id": place.project_id,
+        "session_id": session_id,
+        "sender_id": sender_id,
+        "sender_name": sender_name,
+        "role": role,
+        "content": json.loads(content),
+        "timestamp": iso_time(timestamp_ms),
+        "tool_calls": parsed_calls,
+        "tool_call_id": tool_call_id,
+    }

@@ -1,0 +1,139 @@
+"""What one search reads of a space, on one snapshot: its arrays, and which of its turns may be seen."""
+
+import json
+from collections import Counter
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from memory_gateway.engine import store
+from memory_gateway.engine.columns import POSTING, Mask, Records, Scores, Turns, following, load_records
+from memory_gateway.engine.filters import Filter, FilteredEpisode
+from memory_gateway.engine.memory_ids import number_of, skill_number
+from memory_gateway.engine.schemas import Caller
+from memory_gateway.engine.scoring import Postings
+from memory_gateway.storage.port import Row, Transaction
+
+
+class Segment(Struct, frozen=True):
+    """A stored segment. ``senders`` and ``owners`` are JSON lists."""
+
+    segment_no: int
+    session_id: str
+    is_open: int
+    created_ms: int
+    updated_ms: int
+    last_ms: int
+    senders: str
+    owners: str
+    subject: str
+    summary: str
+
+    def as_filtered(self) -> FilteredEpisode:
+        """What a filter may ask of it."""
+        return FilteredEpisode(
+            self.session_id, self.last_ms, frozenset(json.loads(self.senders)), f"mc_{self.segment_no + 1:08d}"
+        )
+
+
+class Concealed(Struct, frozen=True):
+    """What the caller deleted: segments (those of deleted sessions too), single messages with their turns, skills."""
+
+    segments: frozenset[int] = frozenset()
+    turns: frozenset[int] = frozenset()
+    messages: frozenset[int] = frozenset()
+    skills: frozenset[int] = frozenset()
+
+
+class SpaceView(Struct, frozen=True):
+    """The arrays of a space. ``previous`` and ``after`` link the turns of a session, -1 where there is none."""
+
+    space_no: int
+    records: Records
+    previous: Turns
+    after: Turns
+    lengths: Scores
+    visible: Mask
+
+
+async def concealed_of(transaction: Transaction, space_no: int, caller: Caller) -> Concealed:
+    """Turn the caller's deleted memories into what they stand on."""
+    segments: set[int] = set()
+    turns: set[int] = set()
+    messages: set[int] = set()
+    skills: set[int] = set()
+    for session_id in caller.hidden_sessions:
+        params = {"space_no": space_no, "session_id": session_id}
+        segments.update(number for (number,) in await transaction.fetch(store.SEGMENT_NUMBERS_OF_SESSION, params))
+    for key in caller.hidden:
+        if key.memory_type == "unprocessed_message":
+            row = await transaction.fetch_one(store.MESSAGE_BY_ID, {"space_no": space_no, "id": key.memory_id})
+            if row is not None:
+                messages.add(row[0])
+                params = {"space_no": space_no, "message_no": row[0]}
+                turns.update(turn for (turn,) in await transaction.fetch(store.TURN_NUMBERS_OF_MESSAGE, params))
+        elif key.memory_type == "agent_skill":
+            number = skill_number(key.memory_id)
+            skills.update([] if number is None else [number])
+        elif key.memory_type in {"episode", "agent_case"}:
+            number = number_of(key.memory_id, "ep" if key.memory_type == "episode" else "ac")
+            segments.update([] if number is None else [number])
+    return Concealed(frozenset(segments), frozenset(turns), frozenset(messages), frozenset(skills))
+
+
+async def segments_within(
+    transaction: Transaction, space_no: int, wanted: Filter | None, concealed: Concealed
+) -> list[Segment]:
+    """The segments that the filter keeps and the caller has not deleted."""
+    rows: list[Row] = []
+    if wanted is not None and wanted.sessions is not None:
+        for session_id in sorted(wanted.sessions):
+            params = {"space_no": space_no, "session_id": session_id}
+            rows += await transaction.fetch(store.SEGMENTS_OF_SESSION, params)
+    else:
+        rows = await transaction.fetch(store.SEGMENTS, {"space_no": space_no})
+    found = (Segment(*row) for row in rows)
+    return [
+        segment
+        for segment in found
+        if segment.segment_no not in concealed.segments and (wanted is None or wanted.test(segment.as_filtered()))
+    ]
+
+
+async def load_space(
+    transaction: Transaction, space_no: int, kept: NDArray[np.int64] | None, concealed: Concealed
+) -> SpaceView:
+    """The space's arrays. ``kept``: the segments that may be seen, None for all."""
+    blocks = await transaction.fetch(store.RECORDS, {"space_no": space_no})
+    records = load_records(block for (block,) in blocks)
+    visible = np.ones(len(records), dtype=bool)
+    if kept is not None and len(records):
+        visible = np.isin(records["segment"], kept)
+    if concealed.segments:
+        visible &= ~np.isin(records["segment"], list(concealed.segments))
+    visible[list(concealed.turns)] = False
+    previous = records["previous"]
+    return SpaceView(
+        space_no,
+        records,
+        previous.astype(np.int64) - 1,
+        following(previous),
+        records["length"].astype(np.float64),
+        visible,
+    )
+
+
+async def load_postings(transaction: Transaction, space_no: int, wanted: Counter[str]) -> list[Postings]:
+    """For each distinct term its (turn, frequency) records; an empty array where no turn holds it."""
+    found: list[Postings] = []
+    for term in sorted(wanted):
+        blocks = await transaction.fetch(store.POSTINGS, {"space_no": space_no, "term": term})
+        found.append(np.frombuffer(b"".join(block for (block,) in blocks), dtype=POSTING))
+    return found
+
+
+async def load_vectors(transaction: Transaction, space_no: int, dimensions: int) -> NDArray[np.float16]:
+    """The vectors of the space's first turns, one row a turn."""
+    blocks = await transaction.fetch(store.VECTORS, {"space_no": space_no})
+    return np.frombuffer(b"".join(block for (block,) in blocks), dtype=np.float16).reshape(-1, dimensions)

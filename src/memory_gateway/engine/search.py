@@ -1,0 +1,212 @@
+"""One search: owner and filter choose the segments, the ranking orders them, items are made of the best."""
+
+import json
+from typing import Any
+
+import numpy as np
+from msgspec import UNSET, Struct
+from numpy.typing import NDArray
+
+from memory_gateway.engine import store
+from memory_gateway.engine.cases import SKILL_CASES, AgentCase
+from memory_gateway.engine.filters import Filter, parse_filter, plain_session
+from memory_gateway.engine.items import (
+    ItemPlace,
+    case_item,
+    episode_item,
+    fact_items,
+    skill_item,
+    unprocessed_item,
+)
+from memory_gateway.engine.ranking import Query, RankedSegment, rank
+from memory_gateway.engine.recall import (
+    Concealed,
+    Segment,
+    concealed_of,
+    load_space,
+    segments_within,
+)
+from memory_gateway.engine.schemas import Caller, MemoryKey, RawItem, SearchReply, SearchRequest
+from memory_gateway.engine.segments import Turn
+from memory_gateway.storage.port import Transaction
+
+MOST_EPISODES = 100
+MOST_AGENT_ITEMS = 10
+
+
+class Scope(Struct, frozen=True):
+    """What one search or listing may see of one space. ``segments`` is None for all but the concealed."""
+
+    space_no: int
+    concealed: Concealed
+    segments: dict[int, Segment] | None
+    place: ItemPlace
+
+
+def owner_of(user_id: Any, agent_id: Any) -> str:
+    """The owner named by a request, a user's or an agent's id."""
+    return str(agent_id if user_id is UNSET else user_id)
+
+
+async def spaces_for(
+    transaction: Transaction, caller: Caller, app_id: str, project_id: str, agent_id: str | None
+) -> list[int]:
+    """The caller's own space; for an agent that is shared, every space in which it has cases."""
+    if agent_id is not None and caller.shared_agents:
+        params = {"agent_id": agent_id, "app_id": app_id, "project_id": project_id}
+        rows = await transaction.fetch(store.SPACES_OF_AGENT, params)
+    else:
+        params = {"user_id": caller.user_id or "", "app_id": app_id, "project_id": project_id}
+        rows = await transaction.fetch(store.FIND_SPACE, params)
+    return [space_no for (space_no,) in rows]
+
+
+async def open_scope(
+    transaction: Transaction, space_no: int, place: ItemPlace, wanted: Filter | None, caller: Caller
+) -> Scope:
+    """What the filter keeps and the caller owns and has not deleted."""
+    concealed = await concealed_of(transaction, space_no, caller)
+    if wanted is None and place.owner_id == caller.user_id:
+        return Scope(space_no, concealed, None, place)
+    found = await segments_within(transaction, space_no, wanted, concealed)
+    return Scope(space_no, concealed, {segment.segment_no: segment for segment in found}, place)
+
+
+async def load_segments(transaction: Transaction, scope: Scope) -> dict[int, Segment]:
+    """All segments in the scope, by number."""
+    if scope.segments is not None:
+        return scope.segments
+    found = await segments_within(transaction, scope.space_no, None, scope.concealed)
+    return {segment.segment_no: segment for segment in found}
+
+
+async def load_segment(transaction: Transaction, scope: Scope, segment_no: int) -> Segment:
+    """One segment of the scope."""
+    if scope.segments is not None:
+        return scope.segments[segment_no]
+    params = {"space_no": scope.space_no, "segment_no": segment_no}
+    row = await transaction.fetch_one(store.SEGMENT, params)
+    if row is None:
+        raise LookupError(f"segment {segment_no} has turns but no row")
+    return Segment(*row)
+
+
+async def search(transaction: Transaction, request: SearchRequest, query: Query, caller: Caller) -> SearchReply:
+    """Answer one request on one snapshot."""
+    agent_id = None if request.agent_id is UNSET else request.agent_id
+    place = ItemPlace(owner_of(request.user_id, request.agent_id), request.app_id, request.project_id)
+    custom = {} if request.filters is UNSET else request.filters
+    wanted = parse_filter(custom)
+    reply = SearchReply()
+    for space_no in await spaces_for(transaction, caller, request.app_id, request.project_id, agent_id):
+        scope = await open_scope(transaction, space_no, place, wanted, caller)
+        if agent_id is None:
+            reply.episodes.extend(await _episodes(transaction, scope, query, request.top_k, caller))
+        else:
+            await _agent_items(transaction, scope, query, reply, caller)
+        session_id = plain_session(custom)
+        if session_id is not None:
+            reply.unprocessed_messages.extend(await unprocessed(transaction, scope, session_id))
+    if agent_id is not None:
+        _cut_agent_items(reply, request.top_k)
+    return reply
+
+
+async def _episodes(transaction: Transaction, scope: Scope, query: Query, top_k: int, caller: Caller) -> list[RawItem]:
+    kept: NDArray[np.int64] | None = None
+    if scope.segments is not None:
+        owned = [number for number, segment in scope.segments.items() if owns(segment, scope.place, caller)]
+        kept = np.array(owned, dtype=np.int64)
+    view = await load_space(transaction, scope.space_no, kept, scope.concealed)
+    left_out = {key.memory_id for key in caller.left_out if key.memory_type == "episode"}
+    items: list[RawItem] = []
+    for ranked in await rank(transaction, view, query):
+        if len(items) == (MOST_EPISODES if top_k == -1 else top_k):
+            break
+        item = await scored_episode(transaction, scope, ranked)
+        if item is not None and item["id"] not in left_out:
+            items.append(item)
+    return items
+
+
+def owns(segment: Segment, place: ItemPlace, caller: Caller) -> bool:
+    """The caller owns what was written in the caller's own sessions; others own what they said as users."""
+    return place.owner_id == caller.user_id or place.owner_id in json.loads(segment.owners)
+
+
+async def scored_episode(transaction: Transaction, scope: Scope, ranked: RankedSegment) -> RawItem | None:
+    """The item of a ranked segment; None where every turn of it is hidden."""
+    segment = await load_segment(transaction, scope, ranked.segment_no)
+    turns, partly_hidden = await visible_turns(transaction, scope, segment.segment_no)
+    if not turns:
+        return None
+    item = episode_item(scope.place, segment, turns, partly_hidden=partly_hidden)
+    item["score"] = ranked.score
+    item["atomic_facts"] = fact_items(scope.place, segment, turns, ranked.turns)
+    return item
+
+
+async def visible_turns(transaction: Transaction, scope: Scope, segment_no: int) -> tuple[list[Turn], bool]:
+    """A segment's turns without the hidden ones, and whether any was hidden."""
+    params = {"space_no": scope.space_no, "segment_no": segment_no}
+    every = [Turn(*row) for row in await transaction.fetch(store.TURNS_OF_SEGMENT, params)]
+    shown = [turn for turn in every if turn.turn_no not in scope.concealed.turns]
+    return shown, len(shown) < len(every)
+
+
+async def cases_within(transaction: Transaction, scope: Scope) -> dict[int, AgentCase]:
+    """The agent's cases whose segments may be seen, by segment. A case built on a hidden turn is hidden."""
+    params = {"space_no": scope.space_no, "agent_id": scope.place.owner_id}
+    found = (AgentCase(*row) for row in await transaction.fetch(store.CASES_OF_AGENT, params))
+    segments = await load_segments(transaction, scope)
+    seen = {case.segment_no: case for case in found if case.segment_no in segments}
+    if not scope.concealed.turns:
+        return seen
+    return {number: case for number, case in seen.items() if not (await visible_turns(transaction, scope, number))[1]}
+
+
+def skills_within(scope: Scope, found: dict[int, AgentCase]) -> list[list[AgentCase]]:
+    """The cases of each skill: three or more that went the same way."""
+    groups: dict[int, list[AgentCase]] = {}
+    for case in found.values():
+        groups.setdefault(case.skill_no, []).append(case)
+    return [
+        group for number, group in groups.items() if len(group) >= SKILL_CASES and number not in scope.concealed.skills
+    ]
+
+
+async def _agent_items(
+    transaction: Transaction, scope: Scope, query: Query, reply: SearchReply, caller: Caller
+) -> None:
+    found = await cases_within(transaction, scope)
+    segments = await load_segments(transaction, scope)
+    kept: NDArray[np.int64] = np.array(sorted(found), dtype=np.int64)
+    view = await load_space(transaction, scope.space_no, kept, scope.concealed)
+    scores = {ranked.segment_no: ranked.score for ranked in await rank(transaction, view, query)}
+    for segment_no, score in scores.items():
+        item = case_item(scope.place, segments[segment_no], found[segment_no])
+        if MemoryKey("agent_case", item["id"]) not in caller.left_out:
+            reply.agent_cases.append({**item, "score": score})
+    for group in skills_within(scope, found):
+        item = skill_item(scope.place, group, segments)
+        score = max(scores.get(case.segment_no, 0.0) for case in group)
+        if score > 0 and MemoryKey("agent_skill", item["id"]) not in caller.left_out:
+            reply.agent_skills.append({**item, "score": score})
+
+
+def _cut_agent_items(reply: SearchReply, top_k: int) -> None:
+    most = MOST_AGENT_ITEMS if top_k == -1 else top_k
+    for items in (reply.agent_cases, reply.agent_skills):
+        items.sort(key=lambda item: -item["score"])
+        del items[most:]
+
+
+async def unprocessed(transaction: Transaction, scope: Scope, session_id: str) -> list[RawItem]:
+    """The messages of the session's open segment, oldest first, whatever else the filter asks."""
+    params = {"space_no": scope.space_no, "session_id": session_id}
+    segments = [Segment(*row) for row in await transaction.fetch(store.SEGMENTS_OF_SESSION, params)]
+    if not segments or not segments[-1].is_open or segments[-1].segment_no in scope.concealed.segments:
+        return []
+    place = {"space_no": scope.space_no, "segment_no": segments[-1].segment_no}
+    rows = await transaction.fetch(store.MESSAGES_OF_SEGMENT, place)
+    return [unprocessed_item(scope.place, session_id, row) for row in rows if row[0] not in scope.concealed.messages]

@@ -1,0 +1,149 @@
+"""Vectors follow in the background: in order of turns, so a count a space says what is left after any restart."""
+
+import asyncio
+import contextlib
+import logging
+from collections import defaultdict
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from memory_gateway.embeddings.port import Embedder
+from memory_gateway.engine import store
+from memory_gateway.engine.columns import block_of
+from memory_gateway.engine.segments import Turn
+from memory_gateway.kit.errors import MemoryGatewayError
+from memory_gateway.storage.leases import Leases
+from memory_gateway.storage.port import Database, Transaction
+
+BATCH_TURNS = 32
+_LEASE = "engine:embedding"
+_LEASE_SECONDS = 60.0
+_IDLE_SECONDS = 1.0
+_FAULT_SECONDS = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+class Backlog(Struct, frozen=True):
+    """The next turns of a space that have no vector, and what they say."""
+
+    space_no: int
+    first: int
+    texts: list[str]
+
+
+async def next_backlog(transaction: Transaction) -> Backlog | None:
+    """The first space that lags, and its next turns; None when every turn has its vector."""
+    row = await transaction.fetch_one(store.BACKLOG_SPACES)
+    if row is None:
+        return None
+    space_no, first, end = row[0], row[1], min(row[2], row[1] + BATCH_TURNS)
+    return Backlog(space_no, first, await texts_to_embed(transaction, space_no, first, end))
+
+
+async def texts_to_embed(transaction: Transaction, space_no: int, first: int, end: int) -> list[str]:
+    """For each turn its words after those of the turn before it: a window of two."""
+    params = {"space_no": space_no, "first": max(first - 1, 0), "end": end}
+    turns = [Turn(*row) for row in await transaction.fetch(store.TURN_RANGE, params)]
+    before = {turn.turn_no + 1: turn for turn in turns}
+    return [_window(before.get(turn.turn_no), turn) for turn in turns if turn.turn_no >= first]
+
+
+def _window(before: Turn | None, turn: Turn) -> str:
+    line = f"{turn.speaker}: {turn.shown}"
+    if before is None or before.segment_no != turn.segment_no:
+        return line
+    return f"{before.speaker}: {before.shown}\n{line}"
+
+
+async def save_vectors(transaction: Transaction, backlog: Backlog, vectors: NDArray[np.float32], model: str) -> bool:
+    """Append the vectors; False where another process has been here meanwhile."""
+    moved = await transaction.execute(
+        store.MARK_EMBEDDED,
+        {"space_no": backlog.space_no, "count": len(vectors), "expected": backlog.first, "model": model},
+    )
+    if not moved:
+        return False
+    blocks: defaultdict[int, list[bytes]] = defaultdict(list)
+    for offset, vector in enumerate(vectors.astype(np.float16)):
+        blocks[block_of(backlog.first + offset)].append(vector.tobytes())
+    await transaction.execute_many(
+        store.APPEND_VECTORS,
+        (
+            {"space_no": backlog.space_no, "block_no": block, "vectors": b"".join(parts)}
+            for block, parts in blocks.items()
+        ),
+    )
+    return True
+
+
+async def drop_outdated(transaction: Transaction, model: str) -> None:
+    """Forget vectors of another model, so that they are made anew."""
+    for (space_no,) in await transaction.fetch(store.OUTDATED_SPACES, {"model": model}):
+        await transaction.execute(store.RESET_VECTORS, {"space_no": space_no})
+        await transaction.execute(store.DELETE_VECTORS, {"space_no": space_no})
+
+
+class VectorWorker:
+    """One task a process; a lease lets only one process embed at a time."""
+
+    def __init__(self, database: Database, embedder: Embedder, leases: Leases) -> None:
+        self._database = database
+        self._embedder = embedder
+        self._leases = leases
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._reachable = True
+
+    @property
+    def healthy(self) -> bool:
+        """False while the model cannot be reached, or when the task has died."""
+        return self._reachable and not (self._task is not None and self._task.done())
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="vectors")
+
+    def wake(self) -> None:
+        """Something was added."""
+        self._wake.set()
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            await self._leases.release(_LEASE)
+
+    async def catch_up(self) -> int:
+        """Embed while something is left and the lease holds; the number of turns embedded."""
+        model = self._embedder.model
+        while await self._database.fetch_one(store.OUTDATED_SPACES, {"model": model}) is not None:
+            await self._database.write(lambda transaction: drop_outdated(transaction, model))
+        done = 0
+        while (backlog := await self._database.read(next_backlog)) is not None:
+            if not await self._leases.acquire(_LEASE, seconds=_LEASE_SECONDS):
+                break
+            done += await self._embed(backlog)
+        return done
+
+    async def _embed(self, backlog: Backlog) -> int:
+        vectors = await self._embedder.passages(backlog.texts)
+        model = self._embedder.model
+        await self._database.write(lambda transaction: save_vectors(transaction, backlog, vectors, model))
+        return len(vectors)
+
+    async def _run(self) -> None:
+        while True:
+            pause = _IDLE_SECONDS
+            try:
+                await self.catch_up()
+                self._reachable = True
+            except MemoryGatewayError as error:
+                self._reachable = False
+                pause = _FAULT_SECONDS
+                _log.warning("embedding paused: %s", error.message)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), pause)
+            self._wake.clear()

@@ -1,0 +1,66 @@
+"""What the rooms above know of a database: transactions, reads, and nothing of the driver.
+
+SQL is one portable dialect with ``:named`` parameters. Work that needs more than one statement is a coroutine
+function over a `Transaction`; it may await nothing but that transaction, because SQLite runs it on a thread.
+It may be run again after a fault, so it must not change anything outside.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
+
+Params = Mapping[str, Any]
+Row = tuple[Any, ...]
+T = TypeVar("T")
+
+NO_PARAMS: Params = {}
+
+
+class UniqueViolation(Exception):
+    """A row with the same key exists already."""
+
+
+class Transaction(Protocol):
+    """One transaction: everything in it is seen together or not at all."""
+
+    async def execute(self, sql: str, params: Params = NO_PARAMS) -> int:
+        """Run one statement; the number of rows it changed."""
+        ...
+
+    async def execute_many(self, sql: str, params: Iterable[Params]) -> None:
+        """Run one statement for each set of parameters."""
+        ...
+
+    async def fetch(self, sql: str, params: Params = NO_PARAMS) -> list[Row]: ...
+
+    async def fetch_one(self, sql: str, params: Params = NO_PARAMS) -> Row | None: ...
+
+
+Work = Callable[[Transaction], Awaitable[T]]
+
+
+class Database(Protocol):
+    """A database shared by all rooms and, through its file or server, by all processes.
+
+    Faults: `UniqueViolation` for a taken key, `memory_gateway.kit.errors.StorageUnavailable` when the disk or
+    the server cannot serve (nothing of the failed transaction is stored).
+    """
+
+    async def fetch(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
+        """One short read by key. On SQLite it runs on the event loop: touch few rows."""
+        ...
+
+    async def fetch_one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
+        """As `fetch`, the first row or None."""
+        ...
+
+    async def read(self, work: Work[T]) -> T:
+        """Run reads, however long, on one snapshot, off the event loop."""
+        ...
+
+    async def write(self, work: Work[T]) -> T:
+        """Run one write transaction; it is on the disk when this returns."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was accepted, then let go of the database. Calling it twice is fine."""
+        ...

@@ -1,0 +1,265 @@
+"""SQLite through apsw: one writer thread that commits waiting transactions in groups, reader threads, inline reads."""
+
+import asyncio
+import contextvars
+import queue
+import threading
+from collections.abc import Awaitable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+import apsw
+
+from memory_gateway.kit.errors import StorageUnavailable
+from memory_gateway.storage.port import NO_PARAMS, Params, Row, Transaction, UniqueViolation, Work
+
+T = TypeVar("T")
+
+_GROUP_LIMIT = 256
+_BUSY_TIMEOUT_MS = 30_000
+_UNAVAILABLE = (
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.FullError,
+    apsw.IOError,
+    apsw.CantOpenError,
+    apsw.ReadOnlyError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.NoMemError,
+    apsw.PermissionsError,
+)
+
+
+def connect(path: Path) -> apsw.Connection:
+    """A connection with the product's pragmas: WAL, and a commit that is on the disk before it returns."""
+    connection = apsw.Connection(str(path))
+    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    connection.execute(
+        "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA temp_store = memory; PRAGMA cache_size = -8000; "
+        "PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; PRAGMA mmap_size = 268435456"
+    )
+    return connection
+
+
+def drive(work: Awaitable[T]) -> T:
+    """Run a coroutine whose awaits never suspend, here and now."""
+    coroutine = cast("Coroutine[Any, None, T]", work)
+    try:
+        coroutine.send(None)
+    except StopIteration as finished:
+        return cast("T", finished.value)
+    coroutine.close()
+    raise RuntimeError("a transaction's work may await nothing but its transaction")
+
+
+def translated(error: apsw.Error) -> Exception:
+    """The driver's exception in the words of the port."""
+    if isinstance(error, apsw.ConstraintError):
+        return UniqueViolation(str(error))
+    if isinstance(error, _UNAVAILABLE):
+        return StorageUnavailable("the database cannot serve this request now")
+    return error
+
+
+class SqliteTransaction(Transaction):
+    """Statements on one connection; the caller begins and ends the transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    async def execute(self, sql: str, params: Params = NO_PARAMS) -> int:
+        self._connection.execute(sql, params)
+        return self._connection.changes()
+
+    async def execute_many(self, sql: str, params: Iterable[Params]) -> None:
+        self._connection.executemany(sql, params)
+
+    async def fetch(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
+        return self._connection.execute(sql, params).fetchall()
+
+    async def fetch_one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
+        return cast("Row | None", self._connection.execute(sql, params).fetchone())
+
+
+@dataclass(slots=True)
+class _Job(Generic[T]):
+    """One write transaction that somebody waits for."""
+
+    work: Work[T]
+    loop: asyncio.AbstractEventLoop
+    waiter: asyncio.Future[T]
+    context: contextvars.Context = field(default_factory=contextvars.copy_context)
+    result: T | None = None
+    error: BaseException | None = None
+
+    def settle(self) -> None:
+        if self.waiter.done():
+            return
+        if self.error is not None:
+            self.waiter.set_exception(self.error)
+        else:
+            self.waiter.set_result(cast("T", self.result))
+
+
+class _Writer(threading.Thread):
+    """Takes one waiting job, then all that wait with it, and commits them with one fsync."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(name="sqlite-writer", daemon=True)
+        self._connection = connect(path)
+        self._transaction = SqliteTransaction(self._connection)
+        self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
+        self._stopping = False
+        self.commits = 0
+        self.jobs = 0
+
+    def submit(self, job: _Job[Any]) -> None:
+        self._jobs.put(job)
+
+    def stop(self) -> None:
+        self._jobs.put(None)
+
+    def run(self) -> None:
+        while not self._stopping:
+            group = self._take()
+            if group:
+                self._run_group(group)
+                _settle(group)
+        self._connection.close()
+
+    def _take(self) -> list[_Job[Any]]:
+        group: list[_Job[Any]] = []
+        job = self._jobs.get()
+        while job is not None:
+            group.append(job)
+            if len(group) == _GROUP_LIMIT:
+                return group
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                return group
+        self._stopping = True
+        return group
+
+    def _run_group(self, group: list[_Job[Any]]) -> None:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for job in group:
+                self._run_job(job)
+            self._connection.execute("COMMIT")
+        except apsw.Error as error:
+            self._fail(group, translated(error))
+        self.commits += 1
+        self.jobs += len(group)
+
+    def _run_job(self, job: _Job[Any]) -> None:
+        self._connection.execute("SAVEPOINT job")
+        try:
+            job.result = job.context.run(drive, job.work(self._transaction))
+        except Exception as error:
+            job.error = translated(error) if isinstance(error, apsw.Error) else error
+            if self._connection.get_autocommit():
+                raise apsw.IOError("the transaction of the whole group was rolled back") from error
+            self._connection.execute("ROLLBACK TO job")
+        self._connection.execute("RELEASE job")
+
+    def _fail(self, group: list[_Job[Any]], error: Exception) -> None:
+        if not self._connection.get_autocommit():
+            self._connection.execute("ROLLBACK")
+        for job in group:
+            job.error = job.error or error
+
+
+def _settle(group: list[_Job[Any]]) -> None:
+    """Wake the waiters, one call for each event loop."""
+    loops = {job.loop for job in group}
+    for loop in loops:
+        own = [job for job in group if job.loop is loop]
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(_settle_all, own)
+
+
+def _settle_all(group: list[_Job[Any]]) -> None:
+    for job in group:
+        job.settle()
+
+
+class SqliteDatabase:
+    """The `Database` port on one SQLite file, which several processes may open at once."""
+
+    def __init__(self, path: Path, *, readers: int = 2) -> None:
+        self._path = path
+        self._writer = _Writer(path)
+        self._inline = connect(path)
+        self._local = threading.local()
+        self._reader_connections: list[apsw.Connection] = []
+        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="sqlite-reader")
+        self._closed = False
+        self._writer.start()
+
+    @property
+    def commits(self) -> int:
+        """How many groups were committed."""
+        return self._writer.commits
+
+    @property
+    def transactions(self) -> int:
+        """How many write transactions were in those groups."""
+        return self._writer.jobs
+
+    async def fetch(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
+        try:
+            return self._inline.execute(sql, params).fetchall()
+        except apsw.Error as error:
+            raise translated(error) from error
+
+    async def fetch_one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
+        # fetchall, not fetchone: an unfinished statement would hold an old snapshot open
+        rows = await self.fetch(sql, params)
+        return rows[0] if rows else None
+
+    async def read(self, work: Work[T]) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, self._read, work)
+
+    async def write(self, work: Work[T]) -> T:
+        if self._closed:
+            raise StorageUnavailable("the database is closed")
+        loop = asyncio.get_running_loop()
+        job: _Job[T] = _Job(work, loop, loop.create_future())
+        self._writer.submit(job)
+        return await job.waiter
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._writer.stop()
+        await asyncio.to_thread(self._writer.join)
+        self._readers.shutdown(wait=True)
+        for connection in (*self._reader_connections, self._inline):
+            connection.close()
+
+    def _read(self, work: Work[T]) -> T:
+        connection = self._reader_connection()
+        try:
+            connection.execute("BEGIN")
+            try:
+                return drive(work(SqliteTransaction(connection)))
+            finally:
+                if not connection.get_autocommit():
+                    connection.execute("ROLLBACK")
+        except apsw.Error as error:
+            raise translated(error) from error
+
+    def _reader_connection(self) -> apsw.Connection:
+        connection: apsw.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = connect(self._path)
+            connection.execute("PRAGMA query_only = on")
+            self._local.connection = connection
+            self._reader_connections.append(connection)
+        return connection
