@@ -67,8 +67,12 @@ class Engine:
         closed = False
         for batch in portions(prepared):
             closed |= await self._write(key, batch)
-        self._wake()
-        return AddReply(message_count=len(request.messages), status="extracted" if closed else "accumulated")
+        self.wake()
+        return AddReply(
+            message_count=len(request.messages),
+            status="extracted" if closed else "accumulated",
+            notes=tuple(note for message in prepared for note in message.notes),
+        )
 
     async def _write(self, key: SessionKey, batch: list[Portion]) -> bool:
         async def work(transaction: Transaction) -> bool:
@@ -177,7 +181,8 @@ class Engine:
     def has_embedder(self) -> bool:
         return self._embedder is not None
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Something was added, here or by a child process."""
         if self._worker is not None:
             self._worker.wake()
 

@@ -55,7 +55,7 @@ def refused(message: str) -> UpstreamRefused:
 
 def parse_filter(node: dict[str, Any]) -> Filter | None:
     """None where nothing is restricted. Raises `UpstreamRefused` (422) naming what is wrong."""
-    return _node(node, 0)
+    return _node(node, "filters", 0)
 
 
 def plain_session(node: dict[str, Any]) -> str | None:
@@ -64,25 +64,28 @@ def plain_session(node: dict[str, Any]) -> str | None:
     return session if isinstance(session, str) else None
 
 
-def _node(node: Any, depth: int) -> Filter | None:
+def _node(node: Any, path: str, depth: int) -> Filter | None:
     if not isinstance(node, dict):
-        raise refused("filter node must be an object")
+        raise refused(f"Input should be a valid dictionary or object to extract fields from: {path}")
     if depth > _DEEPEST:
         raise refused("filters are nested too deeply")
     parts: list[Filter | None] = []
     for key, value in node.items():
+        if value is None:
+            continue
         if key in {"AND", "OR"}:
-            parts.append(_group(key, value, depth))
+            parts.append(_group(key, value, f"{path}.{key}", depth))
         else:
             parts.append(_field(key, value))
     return _all([part for part in parts if part is not None])
 
 
-def _group(key: str, nodes: Any, depth: int) -> Filter | None:
-    if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
-        raise refused(f"{key} must be a list of objects")
-    parts = [part for node in nodes if (part := _node(node, depth + 1)) is not None]
-    return _all(parts) if key == "AND" else _any(parts)
+def _group(key: str, nodes: Any, path: str, depth: int) -> Filter | None:
+    if not isinstance(nodes, list):
+        raise refused(f"Input should be a valid list: {path}")
+    parts = [_node(node, f"{path}.{place}", depth + 1) for place, node in enumerate(nodes)]
+    restricting = [part for part in parts if part is not None]
+    return _all(restricting) if key == "AND" else _any(restricting)
 
 
 def _all(parts: list[Filter]) -> Filter | None:
@@ -109,23 +112,21 @@ def _any(parts: list[Filter]) -> Filter | None:
 
 def _field(name: str, clause: Any) -> Filter | None:
     if name in _RESERVED:
-        raise refused(f"filter field '{name}' is reserved")
+        raise refused(f"filter field '{name}' is reserved; pass it at the top of the request")
     if name not in _STRING_FIELDS and name not in {"timestamp", "sender_id"}:
         raise refused(f"unsupported filter field: '{name}'")
-    if clause is None:
-        return None
-    if isinstance(clause, list):
-        raise refused(f"value for '{name}' must be a scalar or an operator object")
     if not isinstance(clause, dict):
         return _condition(name, "eq", clause)
     if not clause:
-        raise refused(f"operator object for '{name}' must not be empty")
+        raise refused(f"empty operator map for field '{name}'")
     return _all([_condition(name, op, value) for op, value in clause.items()])
 
 
 def _condition(name: str, op: str, value: Any) -> Filter:
-    if op not in (_SENDER_OPERATORS if name == "sender_id" else _OPERATORS):
-        raise refused(f"unsupported operator '{op}' for '{name}'")
+    if op not in _OPERATORS:
+        raise refused(f"unsupported operator '{op}' on field '{name}'")
+    if name == "sender_id" and op not in _SENDER_OPERATORS:
+        raise refused(f"operator '{op}' is not supported on array field 'sender_id'")
     if op == "in":
         if not isinstance(value, list) or not value:
             raise refused(f"value for '{name}' with 'in' must be a non-empty list")
@@ -164,12 +165,12 @@ def _value(name: str, value: Any) -> Any:
 
 def _moment(value: Any) -> int:
     """Epoch milliseconds from a number (seconds below 1e12) or an ISO 8601 text (UTC where it names no zone)."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return normal_timestamp(round(value))
-    if not isinstance(value, str):
-        raise refused("value for 'timestamp' must be a number or an ISO 8601 string")
     try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise refused("value for 'timestamp' is not a valid ISO 8601 string") from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            moment = datetime.fromtimestamp(normal_timestamp(round(value)) / 1000, UTC)
+        else:
+            moment = datetime.fromisoformat(value)
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return round(aware.timestamp() * 1000)
+    except (TypeError, ValueError, OverflowError, OSError):
+        raise refused("timestamp value for 'timestamp' must be ms or ISO string") from None

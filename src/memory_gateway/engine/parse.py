@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from memory_gateway.engine.pieces import ParsedItem, PreparedMessage, identity_basis, prepare
-from memory_gateway.engine.schemas import Caller, ContentItem, Message
+from memory_gateway.engine.schemas import Caller, ContentItem, DocumentNote, Message
 
 # Cutting and analysing this much text takes about a millisecond; more would hold up other requests.
 _INLINE_CHARS = 10_000
@@ -66,10 +66,13 @@ class Parser:
         if item.type == "text":
             return ParsedItem(item)
         read = await self._read(item, caller)
-        if read is None or not read.readable:
+        if read is None:
             return ParsedItem(item, item.text, FAILED)
+        note = None if read.error is None else DocumentNote(item.name or item.type, read.readable, read.error)
+        if not read.readable:
+            return ParsedItem(item, item.text, FAILED, note)
         caption = f"{item.text}\n" if item.text else ""
-        return ParsedItem(item, caption + read.text, SUCCESS)
+        return ParsedItem(item, caption + read.text, SUCCESS, note)
 
     async def _read(self, item: ContentItem, caller: Caller) -> ReadText | None:
         """None where there is nothing that may be opened."""

@@ -7,7 +7,7 @@ from collections import Counter
 import msgspec
 
 from memory_gateway.engine.analysis import index_terms
-from memory_gateway.engine.schemas import ContentItem, Message, ToolCall
+from memory_gateway.engine.schemas import ContentItem, DocumentNote, Message, ToolCall
 from memory_gateway.kit.text import collapse, fold
 
 PIECE_CHARS = 400
@@ -40,6 +40,7 @@ class ParsedItem(msgspec.Struct, frozen=True):
     item: ContentItem
     text: str | None = None
     status: str | None = None
+    note: DocumentNote | None = None
 
 
 class PreparedMessage(msgspec.Struct, frozen=True):
@@ -50,6 +51,7 @@ class PreparedMessage(msgspec.Struct, frozen=True):
     timestamp_ms: int
     content: str
     pieces: tuple[Piece, ...]
+    notes: tuple[DocumentNote, ...] = ()
 
     @property
     def speaker(self) -> str:
@@ -75,6 +77,7 @@ def prepare(message: Message, items: list[ParsedItem] | None, repeat: int) -> Pr
         timestamp_ms=normal_timestamp(message.timestamp),
         content=_stored_content(message, items),
         pieces=tuple(_indexed(message, label, text) for label, text in _parts(message, items) or [(None, "")]),
+        notes=tuple(parsed.note for parsed in items or () if parsed.note is not None),
     )
 
 

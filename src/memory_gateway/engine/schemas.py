@@ -102,11 +102,23 @@ class GetRequest(Struct, frozen=True, omit_defaults=False):
     filters: dict[str, Any] | UnsetType = UNSET
 
 
-class AddReply(Struct, frozen=True):
-    """``message_count`` counts the request's messages; ``queued`` (202) means the upstream works on it later."""
+class DocumentNote(Struct, frozen=True):
+    """What could not be read of a document, in a sentence without a path. ``readable``: a part of it could."""
+
+    name: str
+    readable: bool
+    message: str
+
+
+class AddReply(Struct, frozen=True, omit_defaults=True):
+    """``message_count`` counts the request's messages; ``queued`` (202) means the upstream works on it later.
+
+    ``notes`` stay in process: a client's reply has the first two only, as EverOS's.
+    """
 
     message_count: int
     status: Literal["accumulated", "extracted", "queued"]
+    notes: tuple[DocumentNote, ...] = ()
 
 
 class FlushReply(Struct, frozen=True):

@@ -115,6 +115,10 @@ INSERT INTO engine_columns (space_no, block_no, records) VALUES (:space_no, :blo
 ON CONFLICT (space_no, block_no) DO UPDATE SET records = CAST(records || excluded.records AS BLOB)
 """
 RECORDS = "SELECT records FROM engine_columns WHERE space_no = :space_no ORDER BY block_no"
+RECORDS_BETWEEN = """
+SELECT records FROM engine_columns
+WHERE space_no = :space_no AND block_no >= :first_block AND block_no <= :last_block ORDER BY block_no
+"""
 APPEND_POSTINGS = """
 INSERT INTO engine_postings (space_no, term, block_no, postings) VALUES (:space_no, :term, :block_no, :postings)
 ON CONFLICT (space_no, term, block_no) DO UPDATE SET postings = CAST(postings || excluded.postings AS BLOB)

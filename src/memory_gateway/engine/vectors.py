@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from memory_gateway.embeddings.port import Embedder
 from memory_gateway.engine import store
-from memory_gateway.engine.columns import block_of
+from memory_gateway.engine.columns import BLOCK_TURNS, block_of, load_records
 from memory_gateway.engine.segments import Turn
 from memory_gateway.kit.errors import MemoryGatewayError
 from memory_gateway.storage.leases import Leases
@@ -44,18 +44,24 @@ async def next_backlog(transaction: Transaction) -> Backlog | None:
 
 
 async def texts_to_embed(transaction: Transaction, space_no: int, first: int, end: int) -> list[str]:
-    """For each turn its words after those of the turn before it: a window of two."""
-    params = {"space_no": space_no, "first": max(first - 1, 0), "end": end}
-    turns = [Turn(*row) for row in await transaction.fetch(store.TURN_RANGE, params)]
-    before = {turn.turn_no + 1: turn for turn in turns}
-    return [_window(before.get(turn.turn_no), turn) for turn in turns if turn.turn_no >= first]
+    """For each turn its words after those of the turn before it in its session: a window of two."""
+    blocks = {"space_no": space_no, "first_block": block_of(first), "last_block": block_of(end - 1)}
+    packed = await transaction.fetch(store.RECORDS_BETWEEN, blocks)
+    offset = first - block_of(first) * BLOCK_TURNS
+    previous = load_records(block for (block,) in packed)["previous"][offset : offset + end - first]
+    lines: dict[int, str] = {}
+    wanted = {*range(first, end), *(int(number) - 1 for number in previous if number)}
+    for number in sorted(wanted):
+        params = {"space_no": space_no, "first": number, "end": number + 1}
+        lines.update((row[0], _line(Turn(*row))) for row in await transaction.fetch(store.TURN_RANGE, params))
+    return [
+        f"{lines[int(number) - 1]}\n{lines[turn_no]}" if number else lines[turn_no]
+        for turn_no, number in enumerate(previous, first)
+    ]
 
 
-def _window(before: Turn | None, turn: Turn) -> str:
-    line = f"{turn.speaker}: {turn.shown}"
-    if before is None or before.segment_no != turn.segment_no:
-        return line
-    return f"{before.speaker}: {before.shown}\n{line}"
+def _line(turn: Turn) -> str:
+    return f"{turn.speaker}: {turn.shown}"
 
 
 async def save_vectors(transaction: Transaction, backlog: Backlog, vectors: NDArray[np.float32], model: str) -> bool:

@@ -1,0 +1,108 @@
+"""The embedded engine as an upstream: in process, but for large files, which a child process reads and indexes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from memory_gateway.embeddings.port import Embedder
+from memory_gateway.engine.engine import Engine
+from memory_gateway.engine.parse import Parser
+from memory_gateway.engine.reader import LibraryReader
+from memory_gateway.engine.schemas import (
+    AddReply,
+    AddRequest,
+    Caller,
+    FlushReply,
+    FlushRequest,
+    GetReply,
+    GetRequest,
+    MemoryKey,
+    SearchReply,
+    SearchRequest,
+)
+from memory_gateway.kit.clock import Clock, system_clock
+from memory_gateway.settings import Settings
+from memory_gateway.storage.leases import Leases
+from memory_gateway.storage.port import Database
+from memory_gateway.upstream.indexing import index_in_child
+from memory_gateway.upstream.port import Erasure, UpstreamHealth, UpstreamTraits
+
+
+def build_engine(
+    settings: Settings, database: Database, embedder: Embedder | None, *, clock: Clock = system_clock, holder: str
+) -> Engine:
+    """The engine as the settings want it. ``holder`` names this process in leases."""
+    reader = LibraryReader(settings.data_dir / "tmp", settings.extraction_timeout)
+    parser = Parser(reader, settings.allowed_file_roots, settings.data_dir)
+    return Engine(database, clock, parser, embedder, Leases(database, clock, holder))
+
+
+class EmbeddedUpstream:
+    """Speaks EverOS's requests; each caller's memory lies in spaces of its own."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._one_child = asyncio.Semaphore(1)
+
+    @property
+    def name(self) -> str:
+        return "embedded"
+
+    @property
+    def traits(self) -> UpstreamTraits:
+        return UpstreamTraits(
+            shares_files=True,
+            opens_client_uris=False,
+            leaves_out_hidden=True,
+            stable_ids=True,
+            separates_agents=True,
+            can_erase=True,
+        )
+
+    async def add(self, request: AddRequest, caller: Caller) -> AddReply:
+        """Findable when this returns. A large file of the gateway's own costs this process neither memory nor time."""
+        if not any(self._is_large(path) for path in caller.own_files.values()):
+            return await self._engine.add(request, caller)
+        async with self._one_child:
+            reply = await index_in_child(self._settings, request, caller)
+        self._engine.wake()
+        return reply
+
+    def _is_large(self, path: Path) -> bool:
+        return path.stat().st_size > self._settings.inline_index_bytes
+
+    async def flush(self, request: FlushRequest, caller: Caller) -> FlushReply:
+        return await self._engine.flush(request, caller)
+
+    async def search(self, request: SearchRequest, caller: Caller) -> SearchReply:
+        return await self._engine.search(request, caller)
+
+    async def get(self, request: GetRequest, caller: Caller) -> GetReply:
+        return await self._engine.get(request, caller)
+
+    async def seal(self, app_id: str, project_id: str, memory: MemoryKey, caller: Caller) -> None:
+        await self._engine.seal(app_id, project_id, memory, caller)
+
+    async def within(self, request: SearchRequest, episode_ids: list[str], caller: Caller) -> frozenset[str] | None:
+        return await self._engine.within(request, episode_ids, caller)
+
+    async def erase(self, user_id: str) -> Erasure:
+        await self._engine.erase(user_id)
+        return Erasure(erased=True)
+
+    def export(self, user_id: str) -> AsyncIterator[dict[str, Any]]:
+        return self._engine.export(user_id)
+
+    async def health(self) -> UpstreamHealth:
+        has_embedder = self._engine.has_embedder
+        return UpstreamHealth(
+            name=self.name,
+            healthy=self._engine.vectors_healthy or not has_embedder,
+            capabilities={"keyword": True, "vector": has_embedder, "llm": False},
+            backlog=await self._engine.backlog(),
+        )
+
+    async def close(self) -> None:
+        await self._engine.close()

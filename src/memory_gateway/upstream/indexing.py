@@ -1,0 +1,119 @@
+"""Indexing in a child process: it reads the file and writes to the same database; the server only waits.
+
+Run as ``python -m memory_gateway.upstream.indexing`` it takes one `IndexingJob` as JSON on standard input and
+answers with one `IndexingAnswer` on standard output.
+"""
+
+import asyncio
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memory_gateway.engine.schemas import AddReply, AddRequest, Caller, Message
+from memory_gateway.kit.errors import MemoryGatewayError, UpstreamRefused
+from memory_gateway.settings import Settings
+
+
+class IndexingJob(msgspec.Struct, frozen=True):
+    """One `add` whose files are too large for the serving process."""
+
+    settings: Settings
+    session_id: str
+    app_id: str
+    project_id: str
+    messages: tuple[Message, ...]
+    user_id: str | None
+    own_files: dict[str, str]
+
+
+class IndexingAnswer(msgspec.Struct, frozen=True):
+    """The reply, or the fault: its status, code and message."""
+
+    reply: AddReply | None = None
+    status: int = 500
+    code: str = "internal_error"
+    message: str = ""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"cannot send {type(value).__name__} to the child")
+
+
+def _path(kind: type, value: Any) -> Any:
+    if kind is Path:
+        return Path(value)
+    raise TypeError(f"cannot read {kind.__name__} in the child")
+
+
+async def index_in_child(settings: Settings, request: AddRequest, caller: Caller) -> AddReply:
+    """Run `add` in a child process. `UpstreamRefused` for what it refused or could not do."""
+    job = IndexingJob(
+        settings=settings,
+        session_id=request.session_id,
+        app_id=request.app_id,
+        project_id=request.project_id,
+        messages=request.messages,
+        user_id=caller.user_id,
+        own_files={uri: str(path) for uri, path in caller.own_files.items()},
+    )
+    answer = await _ask_child(msgspec.json.encode(job, enc_hook=_plain))
+    if answer.reply is None:
+        raise UpstreamRefused(answer.status, answer.code, answer.message)
+    return answer.reply
+
+
+async def _ask_child(job: bytes) -> IndexingAnswer:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "memory_gateway.upstream.indexing",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        output, _ = await child.communicate(job)
+    finally:
+        if child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                child.kill()
+            await child.wait()
+    if child.returncode != 0:
+        raise UpstreamRefused(500, "INTERNAL_ERROR", "the indexing process ended early")
+    return msgspec.json.decode(output, type=IndexingAnswer)
+
+
+async def _index(job: IndexingJob) -> AddReply:
+    # imported here: the parent imports this module and needs none of it twice
+    from memory_gateway.storage.choose import open_database  # noqa: PLC0415
+    from memory_gateway.upstream.embedded import build_engine  # noqa: PLC0415
+
+    database = open_database(job.settings)
+    try:
+        engine = build_engine(job.settings, database, None, holder=f"indexing:{os.getpid()}")
+        request = AddRequest(job.session_id, job.messages, job.app_id, job.project_id)
+        own_files = {uri: Path(path) for uri, path in job.own_files.items()}
+        return await engine.add(request, Caller(user_id=job.user_id, own_files=own_files))
+    finally:
+        await database.close()
+
+
+def main() -> None:
+    """Answer the job on standard input."""
+    os.nice(5)  # other requests come first
+    job = msgspec.json.decode(sys.stdin.buffer.read(), type=IndexingJob, dec_hook=_path)
+    try:
+        answer = IndexingAnswer(asyncio.run(_index(job)))
+    except MemoryGatewayError as error:
+        code = error.upstream_code if isinstance(error, UpstreamRefused) else error.code
+        answer = IndexingAnswer(None, error.status, code, error.message)
+    sys.stdout.buffer.write(msgspec.json.encode(answer))
+
+
+if __name__ == "__main__":
+    main()

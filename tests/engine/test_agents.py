@@ -1,0 +1,81 @@
+"""Cases out of tool trajectories, skills out of cases, and whose they are."""
+
+from memory_gateway.engine.schemas import Caller, GetRequest
+from tests.engine.conftest import Talk, hidden
+
+
+async def test_a_trajectory_becomes_a_case_of_the_assistant(talk: Talk) -> None:
+    await talk.trajectory("the falcon API returns 502 errors", session="work")
+    reply = await talk.search("falcon 502", agent_id="bot", user="ann")
+    (case,) = reply.agent_cases
+    assert case["id"].startswith("bot_ac_")
+    assert case["task_intent"] == "the falcon API returns 502 errors"
+    assert case["approach"].split("\n")[:3] == [
+        "1. call read_logs",
+        '   - Tried: read_logs({"service":"falcon"})',
+        "   - Result: timeout in the worker",
+    ]
+    assert case["key_insight"] == "Raised max_connections, the fault is gone."
+    assert reply.episodes == []
+    assert reply.agent_skills == []
+
+
+async def test_failed_steps_lower_the_quality(talk: Talk) -> None:
+    await talk.trajectory("deploy the heron", session="good")
+    await talk.trajectory("deploy the heron", session="bad", result="error: permission denied")
+    reply = await talk.engine.get(GetRequest("agent_case", agent_id="bot", sort_order="asc"), Caller(user_id="ann"))
+    good, bad = (case["quality_score"] for case in reply.agent_cases)
+    assert 0 < bad < good <= 1
+
+
+async def test_three_like_cases_make_a_skill_and_two_do_not(talk: Talk) -> None:
+    for number in range(2):
+        await talk.trajectory("the falcon API returns 502 errors", session=f"work:{number}")
+    await talk.trajectory("translate the letter to Danish", session="other")
+    assert (await talk.search("falcon", agent_id="bot")).agent_skills == []
+    await talk.trajectory("falcon API errors again", session="work:2")
+    (skill,) = (await talk.search("falcon errors", agent_id="bot")).agent_skills
+    assert len(skill["source_case_ids"]) == 3
+    assert "1. read_logs\n2. edit_config" in skill["content"]
+    assert 0 < skill["confidence"] <= 1
+
+
+async def test_a_filter_holds_for_an_agent_too(talk: Talk) -> None:
+    for number in range(3):
+        await talk.trajectory("falcon errors", session=f"work:{number}")
+    reply = await talk.search("falcon", agent_id="bot", filters={"session_id": "work:1"})
+    assert [case["session_id"] for case in reply.agent_cases] == ["work:1"]
+    assert reply.agent_skills == []
+
+
+async def test_an_agents_cases_are_told_to_the_caller_they_were_made_with_only(talk: Talk) -> None:
+    await talk.trajectory("the falcon of ann", session="1", user="ann")
+    await talk.trajectory("the falcon of anna", session="1", user="anna")
+    mine = await talk.search("falcon", agent_id="bot", caller=Caller(user_id="ann"))
+    assert [case["task_intent"] for case in mine.agent_cases] == ["the falcon of ann"]
+    shared = await talk.search("falcon", agent_id="bot", caller=Caller(user_id="ann", shared_agents=True))
+    assert {case["task_intent"] for case in shared.agent_cases} == {"the falcon of ann", "the falcon of anna"}
+
+
+async def test_hiding_a_case_hides_the_episode_behind_it(talk: Talk) -> None:
+    await talk.trajectory("the falcon errors", session="work")
+    (case,) = (await talk.search("falcon", agent_id="bot")).agent_cases
+    caller = hidden("agent_case", case["id"])
+    assert (await talk.search("falcon", agent_id="bot", caller=caller)).agent_cases == []
+    assert (await talk.search("falcon", caller=caller)).episodes == []
+
+
+async def test_hiding_a_message_hides_the_case_that_was_made_of_it(talk: Talk) -> None:
+    await talk.trajectory("the falcon errors", session="work")
+    (asked, *_) = (await talk.search("x", filters={"session_id": "work"})).unprocessed_messages
+    caller = hidden("unprocessed_message", asked["id"])
+    assert (await talk.search("errors falcon timeout", agent_id="bot", caller=caller)).agent_cases == []
+
+
+async def test_hiding_a_skill_leaves_its_cases(talk: Talk) -> None:
+    for number in range(3):
+        await talk.trajectory("falcon errors", session=f"work:{number}")
+    (skill,) = (await talk.search("falcon", agent_id="bot")).agent_skills
+    reply = await talk.search("falcon", agent_id="bot", caller=hidden("agent_skill", skill["id"]))
+    assert reply.agent_skills == []
+    assert len(reply.agent_cases) == 3

@@ -1,0 +1,120 @@
+"""Vectors follow in the background: nothing is lost, nothing is made twice, a new model starts anew."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memory_gateway.engine.vectors import VectorWorker, next_backlog
+from memory_gateway.kit.errors import EmbeddingUnavailable
+from memory_gateway.storage.leases import Leases
+from tests.engine.conftest import Talk, open_talk
+from tests.fakes.embedder import HashEmbedder
+
+
+class CountingEmbedder(HashEmbedder):
+    """Counts the texts it was given, and fails when told to."""
+
+    failing = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    async def passages(self, texts: Sequence[str]) -> np.ndarray:
+        if self.failing:
+            raise EmbeddingUnavailable("away")
+        self.texts.extend(texts)
+        return await super().passages(texts)
+
+    async def query(self, text: str) -> np.ndarray:
+        if self.failing:
+            raise EmbeddingUnavailable("away")
+        return await super().query(text)
+
+
+def worker(talk: Talk, embedder: HashEmbedder, holder: str = "w") -> VectorWorker:
+    return VectorWorker(talk.database, embedder, Leases(talk.database, talk.clock, holder))
+
+
+async def test_the_backlog_counts_down_to_nothing_and_each_turn_is_embedded_once(tmp_path: Path) -> None:
+    embedder = CountingEmbedder()
+    async with open_talk(tmp_path, embedder) as talk:
+        await talk.say(*(f"line {number}" for number in range(40)))
+        await talk.say("other space", user="anna")
+        assert await talk.engine.backlog() == 41
+        assert await worker(talk, embedder).catch_up() == 41
+        assert await talk.engine.backlog() == 0
+        assert await worker(talk, embedder).catch_up() == 0
+        assert len(embedder.texts) == 41
+        assert embedder.texts[1] == "ann: line 0\nann: line 1", "a window of two turns"
+
+
+async def test_two_processes_do_not_double_the_work(tmp_path: Path) -> None:
+    embedder = CountingEmbedder()
+    async with open_talk(tmp_path, embedder) as talk:
+        await talk.say(*(f"line {number}" for number in range(100)))
+        done = await asyncio.gather(worker(talk, embedder, "a").catch_up(), worker(talk, embedder, "b").catch_up())
+        assert sorted(done) == [0, 100]
+        ((size,),) = await talk.database.fetch("SELECT SUM(LENGTH(vectors)) FROM engine_vectors")
+        assert size == 100 * embedder.dimensions * 2
+
+
+async def test_a_restart_goes_on_where_the_last_run_stopped(tmp_path: Path) -> None:
+    embedder = CountingEmbedder()
+    async with open_talk(tmp_path, embedder) as talk:
+        await talk.say(*(f"line {number}" for number in range(70)))
+        first = worker(talk, embedder, "first")
+        backlog = await talk.database.read(next_backlog)
+        assert backlog is not None
+        await first._embed(backlog)
+        assert await worker(talk, embedder, "second").catch_up() == 70 - 32
+        assert len(embedder.texts) == len(set(embedder.texts)) == 70
+
+
+async def test_text_is_found_by_keyword_before_its_vector_is_there(tmp_path: Path) -> None:
+    async with open_talk(tmp_path, CountingEmbedder()) as talk:
+        await talk.say("green tea")
+        assert await talk.found("tea", method="hybrid") == ["ann: green tea"]
+        assert await talk.found("green tea leaves", method="vector") == []
+
+
+async def test_another_model_makes_all_vectors_anew(tmp_path: Path) -> None:
+    async with open_talk(tmp_path, HashEmbedder(64)) as talk:
+        await talk.say("green tea", "black tea")
+        await worker(talk, HashEmbedder(64)).catch_up()
+        assert await worker(talk, HashEmbedder(32, "another")).catch_up() == 2
+        ((size,),) = await talk.database.fetch("SELECT SUM(LENGTH(vectors)) FROM engine_vectors")
+        assert size == 2 * 32 * 2
+
+
+async def test_while_the_model_is_away_keywords_answer_and_vector_says_so(tmp_path: Path) -> None:
+    embedder = CountingEmbedder()
+    async with open_talk(tmp_path, embedder) as talk:
+        await talk.say("green tea")
+        embedder.failing = True
+        talk.engine.start()
+        talk.engine.wake()
+        for _ in range(100):
+            if not talk.engine.vectors_healthy:
+                break
+            await asyncio.sleep(0.02)
+        assert not talk.engine.vectors_healthy
+        assert await talk.found("tea", method="hybrid") == ["ann: green tea"]
+        with pytest.raises(EmbeddingUnavailable):
+            await talk.search("tea", method="vector")
+        assert await talk.engine.backlog() == 1
+
+
+async def test_the_running_engine_embeds_what_is_added(tmp_path: Path) -> None:
+    async with open_talk(tmp_path, HashEmbedder()) as talk:
+        talk.engine.start()
+        await talk.say("green tea")
+        for _ in range(200):
+            if not await talk.engine.backlog():
+                break
+            await asyncio.sleep(0.02)
+        assert await talk.engine.backlog() == 0
+        assert await talk.found("tea green", method="vector") == ["ann: green tea"]

@@ -1,0 +1,23 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from memory_gateway.storage.port import Transaction
+from memory_gateway.storage.sqlite import SqliteDatabase
+
+CREATE = "CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT UNIQUE)"
+INSERT = "INSERT INTO note (text) VALUES (:text)"
+TEXTS = "SELECT text FROM note ORDER BY id"
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
+    opened = SqliteDatabase(tmp_path / "test.db")
+
+    async def create(transaction: Transaction) -> None:
+        await transaction.execute(CREATE)
+
+    await opened.write(create)
+    yield opened
+    await opened.close()

@@ -1,0 +1,134 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from memory_gateway.kit.errors import StorageUnavailable
+from memory_gateway.storage.port import Transaction, UniqueViolation
+from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.storage.conftest import INSERT, TEXTS
+
+
+async def add(database: SqliteDatabase, text: str) -> None:
+    async def work(transaction: Transaction) -> None:
+        await transaction.execute(INSERT, {"text": text})
+
+    await database.write(work)
+
+
+async def texts(database: SqliteDatabase) -> list[str]:
+    return [text for (text,) in await database.fetch(TEXTS)]
+
+
+async def test_what_a_write_returned_for_is_read_at_once_inline_and_on_a_reader(database: SqliteDatabase) -> None:
+    await add(database, "one")
+
+    async def on_reader(transaction: Transaction) -> list[str]:
+        return [text for (text,) in await transaction.fetch(TEXTS)]
+
+    assert await texts(database) == ["one"]
+    assert await database.read(on_reader) == ["one"]
+
+
+async def test_waiting_writers_share_commits(database: SqliteDatabase) -> None:
+    before = database.commits
+
+    async def writer(name: int) -> None:
+        for number in range(10):
+            await add(database, f"{name}-{number}")
+
+    await asyncio.gather(*(writer(name) for name in range(64)))
+    assert len(await texts(database)) == 640
+    assert 640 / (database.commits - before) >= 8
+
+
+async def test_a_failing_transaction_leaves_nothing_and_spares_the_others_of_its_group(
+    database: SqliteDatabase,
+) -> None:
+    async def half(transaction: Transaction) -> None:
+        await transaction.execute(INSERT, {"text": "half"})
+        raise ValueError("no")
+
+    outcomes = await asyncio.gather(
+        add(database, "first"), database.write(half), add(database, "second"), return_exceptions=True
+    )
+    assert [type(outcome) for outcome in outcomes] == [type(None), ValueError, type(None)]
+    assert await texts(database) == ["first", "second"]
+
+
+async def test_a_taken_key_is_a_unique_violation(database: SqliteDatabase) -> None:
+    await add(database, "same")
+    with pytest.raises(UniqueViolation):
+        await add(database, "same")
+    assert await texts(database) == ["same"]
+
+
+async def test_a_full_disk_refuses_the_write_and_keeps_what_was_acknowledged(database: SqliteDatabase) -> None:
+    async def shrink(transaction: Transaction) -> None:
+        ((pages,),) = await transaction.fetch("PRAGMA page_count")
+        await transaction.fetch(f"PRAGMA max_page_count = {pages + 1}")
+
+    await add(database, "kept")
+    await database.write(shrink)
+    with pytest.raises(StorageUnavailable):
+        await add(database, "x" * 100_000)
+    assert await texts(database) == ["kept"]
+
+    async def grow(transaction: Transaction) -> None:
+        await transaction.fetch("PRAGMA max_page_count = 100000")
+
+    await database.write(grow)
+    await add(database, "later")
+    assert await texts(database) == ["kept", "later"]
+
+
+async def test_a_read_sees_one_snapshot(database: SqliteDatabase) -> None:
+    await add(database, "before")
+
+    async def twice(transaction: Transaction) -> tuple[int, int]:
+        first = len(await transaction.fetch(TEXTS))
+        asyncio.run_coroutine_threadsafe(add(database, "meanwhile"), loop).result()
+        return first, len(await transaction.fetch(TEXTS))
+
+    loop = asyncio.get_running_loop()
+    assert await database.read(twice) == (1, 1)
+    assert await texts(database) == ["before", "meanwhile"]
+
+
+async def test_readers_cannot_write(database: SqliteDatabase) -> None:
+    async def sneak(transaction: Transaction) -> None:
+        await transaction.execute(INSERT, {"text": "sneaked"})
+
+    with pytest.raises(StorageUnavailable):
+        await database.read(sneak)
+    assert await texts(database) == []
+
+
+async def test_work_that_waits_for_anything_else_is_refused(database: SqliteDatabase) -> None:
+    async def sleepy(transaction: Transaction) -> None:
+        await transaction.execute(INSERT, {"text": "never"})
+        await asyncio.sleep(0)
+
+    with pytest.raises(RuntimeError, match="nothing but its transaction"):
+        await database.write(sleepy)
+    assert await texts(database) == []
+
+
+async def test_closing_finishes_what_was_accepted(database: SqliteDatabase, tmp_path: Path) -> None:
+    accepted = [asyncio.ensure_future(add(database, str(number))) for number in range(20)]
+    await asyncio.sleep(0)
+    await database.close()
+    await asyncio.gather(*accepted)
+    with pytest.raises(StorageUnavailable):
+        await add(database, "too late")
+    again = SqliteDatabase(tmp_path / "test.db")
+    assert len(await texts(again)) == 20
+    await again.close()
+
+
+async def test_a_writer_who_goes_away_does_not_disturb_the_others(database: SqliteDatabase) -> None:
+    leaving = asyncio.ensure_future(add(database, "leaving"))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await add(database, "staying")
+    assert "staying" in await texts(database)
