@@ -22,7 +22,9 @@ def _data_flags(command: Command) -> Command:
         command
     )
     return click.option(
-        "--config", type=click.Path(path_type=Path, dir_okay=False), help="Settings file. [default: memory-gateway.toml]"
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Settings file. [default: memory-gateway.toml]",
     )(command)
 
 

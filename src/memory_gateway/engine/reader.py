@@ -2,50 +2,32 @@
 
 from pathlib import Path
 
-from memory_gateway.documents.extract import Extraction, extract, extract_bytes
-from memory_gateway.documents.sniff import sniff
+from memory_gateway.documents.extract import LIMIT_CHARS, Extraction, Extractor
+from memory_gateway.documents.sniff import UNKNOWN, sniff
 from memory_gateway.engine.parse import ReadText
-
-MOST_CHARS = 2_000_000
-_HEAD_BYTES = 4096
 
 
 class LibraryReader:
     """Reads files and payloads in bounded time; ``folder`` takes the payloads while they are read."""
 
-    def __init__(self, folder: Path, timeout: float) -> None:
+    def __init__(self, extractor: Extractor, folder: Path, timeout: float) -> None:
+        self._extractor = extractor
         self._folder = folder
         self._timeout = timeout
 
     async def read_file(self, path: Path, name: str) -> ReadText:
         """What the file says. A file that vanished is unreadable."""
-        try:
-            with path.open("rb") as file:
-                head = file.read(_HEAD_BYTES)
-        except OSError:
-            return ReadText("", readable=False, error="the file cannot be opened")
-        kind = sniff(head, name)
-        return _read_text(
-            await extract(path, name=name, mime_type=kind.mime_type, limit_chars=MOST_CHARS, timeout=self._timeout)
-        )
+        return _read_text(await self._extractor.extract(path, name=name, mime_type=UNKNOWN, timeout=self._timeout))
 
     async def read_bytes(self, content: bytes, name: str) -> ReadText:
         """What the payload says."""
-        kind = sniff(content[:_HEAD_BYTES], name)
-        return _read_text(
-            await extract_bytes(
-                content,
-                name=name,
-                mime_type=kind.mime_type,
-                limit_chars=MOST_CHARS,
-                timeout=self._timeout,
-                folder=self._folder,
-            )
+        kind = sniff(content, name)
+        extraction = await self._extractor.extract_bytes(
+            content, name=name, mime_type=kind.mime_type, folder=self._folder, timeout=self._timeout
         )
+        return _read_text(extraction)
 
 
 def _read_text(extraction: Extraction) -> ReadText:
-    error = extraction.error
-    if extraction.truncated:
-        error = f"only the first {MOST_CHARS} characters were indexed"
+    error = f"only the first {LIMIT_CHARS} characters were indexed" if extraction.truncated else extraction.error
     return ReadText(extraction.text, readable=extraction.status == "success", error=error)

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
@@ -121,13 +121,6 @@ def remove_folder(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def files_below(folder: Path, label: str) -> Iterator[tuple[str, Path]]:
-    """Every file in the folder, as ``label/...`` and its path; links are left out."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink():
-            yield f"{label}/{path.relative_to(folder).as_posix()}", path
-
-
 class NewFile:
     """A file under a temporary name until `finish` gives it its own; left without `finish`, it is removed."""
 
@@ -135,7 +128,7 @@ class NewFile:
         make_folder(path.parent)
         self._path = path
         self._part = path.parent / _PART
-        self._file = self._part.open("wb")
+        self._file = self._part.open("wb", buffering=0)
 
     def __enter__(self) -> Self:
         return self
@@ -146,11 +139,12 @@ class NewFile:
         self.abandon()
 
     def write(self, chunk: bytes) -> None:
-        self._file.write(chunk)
+        rest = memoryview(chunk)
+        while rest:
+            rest = rest[self._file.write(rest) :]
 
     def finish(self) -> None:
         """The file is whole and on the disk, under its own name, when this returns."""
-        self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
         self._part.replace(self._path)

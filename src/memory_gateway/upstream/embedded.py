@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from memory_gateway.documents.extract import Extractor
 from memory_gateway.embeddings.port import Embedder
 from memory_gateway.engine.engine import Engine
 from memory_gateway.engine.parse import Parser
@@ -29,13 +31,19 @@ from memory_gateway.upstream.indexing import index_in_child
 from memory_gateway.upstream.port import Erasure, UpstreamHealth, UpstreamTraits
 
 
-def build_engine(
+@asynccontextmanager
+async def open_engine(
     settings: Settings, database: Database, embedder: Embedder | None, *, clock: Clock = system_clock, holder: str
-) -> Engine:
+) -> AsyncIterator[Engine]:
     """The engine as the settings want it. ``holder`` names this process in leases."""
-    reader = LibraryReader(settings.data_dir / "tmp", settings.extraction_timeout)
-    parser = Parser(reader, settings.allowed_file_roots, settings.data_dir)
-    return Engine(database, clock, parser, embedder, Leases(database, clock, holder))
+    async with Extractor() as extractor:
+        reader = LibraryReader(extractor, settings.data_dir / "tmp", settings.extraction_timeout)
+        parser = Parser(reader, settings.allowed_file_roots, settings.data_dir)
+        engine = Engine(database, clock, parser, embedder, Leases(database, clock, holder))
+        try:
+            yield engine
+        finally:
+            await engine.close()
 
 
 class EmbeddedUpstream:
@@ -105,4 +113,4 @@ class EmbeddedUpstream:
         )
 
     async def close(self) -> None:
-        await self._engine.close()
+        """The engine is closed by whoever opened it."""

@@ -91,14 +91,14 @@ async def _ask_child(job: bytes) -> IndexingAnswer:
 async def _index(job: IndexingJob) -> AddReply:
     # imported here: the parent imports this module and needs none of it twice
     from memory_gateway.storage.choose import open_database  # noqa: PLC0415
-    from memory_gateway.upstream.embedded import build_engine  # noqa: PLC0415
+    from memory_gateway.upstream.embedded import open_engine  # noqa: PLC0415
 
+    request = AddRequest(job.session_id, job.messages, job.app_id, job.project_id)
+    caller = Caller(user_id=job.user_id, own_files={uri: Path(path) for uri, path in job.own_files.items()})
     database = open_database(job.settings)
     try:
-        engine = build_engine(job.settings, database, None, holder=f"indexing:{os.getpid()}")
-        request = AddRequest(job.session_id, job.messages, job.app_id, job.project_id)
-        own_files = {uri: Path(path) for uri, path in job.own_files.items()}
-        return await engine.add(request, Caller(user_id=job.user_id, own_files=own_files))
+        async with open_engine(job.settings, database, None, holder=f"indexing:{os.getpid()}") as engine:
+            return await engine.add(request, caller)
     finally:
         await database.close()
 

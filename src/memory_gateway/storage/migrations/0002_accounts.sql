@@ -11,5 +11,6 @@ CREATE TABLE user_keys (
   key_hash TEXT NOT NULL,
   created_at TEXT NOT NULL,
   stops_at TEXT,
+  closed_at TEXT,
   PRIMARY KEY (user_id, key_hash)
 );

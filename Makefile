@@ -1,0 +1,65 @@
+# Every target sets up what it needs. Start with `make demo` or `make test`.
+#   make test ARGS="-k search"     arguments for pytest; JOBS=1 runs the tests one after the other
+#   make serve ARGS="--gateway-port 9000"
+#   make bench ARGS="startup"
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+JOBS ?= 2
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help setup demo serve test lint format bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo   start the gateway on a temporary folder and walk through the whole story"
+	@echo "make test   run the tests"
+	@echo "make serve  start the gateway on ./data, http://127.0.0.1:8093"
+	@echo "make lint   formatting, lints, types, import arrows"
+	@echo "make format put the code into the project's format"
+	@echo "make bench  run the benchmarks and print their tables"
+	@echo "make setup  only create .venv and install"
+	@echo "make clean  remove .venv and caches, never your data"
+
+setup: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Memory Gateway needs Python 3.11 or newer; install it, or: make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Memory Gateway needs Python 3.11 or newer; $(PYTHON) is older or missing"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+		|| { echo "$(PYTHON) cannot create virtual environments; on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@echo "installing into $(VENV) (once; this takes a minute or two)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: setup
+	@$(BIN)/memory-gateway demo $(ARGS)
+
+serve: setup
+	@$(BIN)/memory-gateway serve $(ARGS)
+
+test: setup
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	PYTHONPATH=src $(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup
+	$(BIN)/python -m benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist benchmarks/.cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,150 @@
+"""Everything that is held on one user as a zip: JSON lines of each kind of row, and the files."""
+
+import asyncio
+import os
+import re
+import shutil
+import stat
+import tempfile
+import zipfile
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import msgspec
+
+from memory_gateway.gateway.accounts.participants import HoldsRows, user_folder
+from memory_gateway.gateway.audit.service import Audit
+from memory_gateway.kit.errors import StorageUnavailable
+from memory_gateway.upstream.port import Upstream
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+_KIND = re.compile(r"[a-z_]+")
+_BUFFERED_BYTES = 1 << 18
+_encoder = msgspec.json.Encoder()
+
+
+class UserExport:
+    """Writes exports, one at a time, into unnamed temporary files: a crash leaves nothing behind."""
+
+    def __init__(
+        self,
+        audit: Audit,
+        rooms: Sequence[HoldsRows],
+        upstream: Upstream,
+        storage_root: Path,
+        temporary_root: Path,
+    ) -> None:
+        self._audit = audit
+        self._rooms = (*rooms, audit)
+        self._upstream = upstream
+        self._storage_root = storage_root
+        self._temporary_root = temporary_root
+        self._one_at_a_time = asyncio.Lock()
+
+    async def write(self, user_id: str) -> BinaryIO:
+        """The zip, rewound; whoever reads it closes it. Upstream errors pass through."""
+        folder = user_folder(self._storage_root, user_id)
+        await self._audit.record(user_id, "export", "user", user_id)
+        async with self._one_at_a_time:
+            with _Spools(self._temporary_root) as spools:
+                async for row in self._rows(user_id):
+                    await spools.add(row)
+                return await spools.pack(folder)
+
+    async def _rows(self, user_id: str) -> AsyncIterator[dict[str, Any]]:
+        for room in self._rooms:
+            async for row in room.export(user_id):
+                yield row
+        async for row in self._upstream.export(user_id):
+            yield row
+
+
+class _Spools:
+    """One temporary file of JSON lines a kind; the disk is touched on threads only."""
+
+    def __init__(self, temporary_root: Path) -> None:
+        self._root = temporary_root
+        self._files: dict[str, BinaryIO] = {}
+        self._waiting: dict[str, bytearray] = {}
+
+    def __enter__(self) -> "_Spools":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+    async def add(self, row: dict[str, Any]) -> None:
+        kind = row["kind"]
+        lines = self._waiting.setdefault(kind, bytearray())
+        lines += _encoder.encode(row) + b"\n"
+        if len(lines) >= _BUFFERED_BYTES:
+            await _on_disk(self._flush, kind)
+
+    async def pack(self, folder: Path) -> BinaryIO:
+        return await _on_disk(self._pack, folder)
+
+    def _flush(self, kind: str) -> None:
+        if kind not in self._files:
+            self._files[kind] = _temporary_file(self._root)
+        self._files[kind].write(self._waiting.pop(kind, b""))
+
+    def _pack(self, folder: Path) -> BinaryIO:
+        for kind in list(self._waiting):
+            self._flush(kind)
+        packed = _temporary_file(self._root)
+        try:
+            with zipfile.ZipFile(packed, "w") as archive:
+                for kind, lines in sorted(self._files.items()):
+                    lines.seek(0)
+                    _store(archive, f"{_checked(kind)}.jsonl", lines, zipfile.ZIP_DEFLATED)
+                for name, path in _regular_files(folder):
+                    _store_file(archive, f"files/{name}", path)
+        except BaseException:
+            packed.close()
+            raise
+        packed.seek(0)
+        return packed
+
+
+async def _on_disk(work: Callable[[A], R], subject: A) -> R:
+    try:
+        return await asyncio.to_thread(work, subject)
+    except OSError as error:
+        raise StorageUnavailable("the export cannot be written now") from error
+
+
+def _temporary_file(root: Path) -> BinaryIO:
+    root.mkdir(parents=True, exist_ok=True)
+    return tempfile.TemporaryFile(dir=root)
+
+
+def _checked(kind: str) -> str:
+    if not _KIND.fullmatch(kind):
+        raise ValueError(f"not a kind of row: {kind!r}")
+    return kind
+
+
+def _regular_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Files below the folder with their relative names; links are neither followed nor listed."""
+    for parent, _, names in os.walk(folder, followlinks=False):
+        for name in sorted(names):
+            path = Path(parent, name)
+            if stat.S_ISREG(path.lstat().st_mode):
+                yield path.relative_to(folder).as_posix(), path
+
+
+def _store_file(archive: zipfile.ZipFile, name: str, path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "rb") as file:
+        _store(archive, name, file, zipfile.ZIP_STORED)
+
+
+def _store(archive: zipfile.ZipFile, name: str, source: BinaryIO, compression: int) -> None:
+    entry = zipfile.ZipInfo(name)
+    entry.compress_type = compression
+    with archive.open(entry, "w", force_zip64=True) as target:
+        shutil.copyfileobj(source, target, 1 << 18)

@@ -1,0 +1,74 @@
+"""A file on its way in: counted as it comes, hashed and written on a thread, whole on the disk or not there."""
+
+import hashlib
+from pathlib import Path
+
+from memory_gateway.documents.sniff import HEAD_BYTES
+from memory_gateway.kit.errors import PayloadTooLarge, StorageUnavailable
+from memory_gateway.kit.files import NewFile, off_loop
+
+_WRITE_BYTES = 1 << 20
+
+
+class IncomingFile:
+    """`write` the bytes as they come, then `finish`; `close` removes what is not finished.
+
+    ``head`` holds its beginning. ``size`` counts what came; ``sha256`` is of all bytes once it is finished.
+    ``kept``: a row names the file now.
+    """
+
+    def __init__(self, user_id: str, resource_id: str, name: str, path: Path, max_bytes: int) -> None:
+        self.user_id = user_id
+        self.resource_id = resource_id
+        self.name = name
+        self.path = path
+        self.size = 0
+        self.head = b""
+        self.kept = False
+        self._max_bytes = max_bytes
+        self._hash = hashlib.sha256()
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
+        self._file: NewFile | None = None
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+    async def write(self, chunk: bytes) -> None:
+        """Take the next bytes. `PayloadTooLarge` as soon as there are too many."""
+        self.size += len(chunk)
+        if self.size > self._max_bytes:
+            raise PayloadTooLarge(f"a file may have at most {self._max_bytes} bytes")
+        if len(self.head) < HEAD_BYTES:
+            self.head += chunk[: HEAD_BYTES - len(self.head)]
+        self._waiting.append(chunk)
+        self._waiting_bytes += len(chunk)
+        if self._waiting_bytes >= _WRITE_BYTES:
+            await self._hand_over()
+
+    async def finish(self) -> None:
+        """The file is on the disk under its own name when this returns."""
+        await self._hand_over(last=True)
+
+    async def close(self) -> None:
+        """Let go of the file; one that is not finished is removed."""
+        self._waiting = []
+        if self._file is not None:
+            await off_loop(self._file.abandon)
+
+    async def _hand_over(self, *, last: bool = False) -> None:
+        chunks, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        try:
+            await off_loop(self._store, chunks, last=last)
+        except OSError as error:
+            raise StorageUnavailable("the disk cannot take the file now; nothing of it was stored") from error
+
+    def _store(self, chunks: list[bytes], *, last: bool) -> None:
+        if self._file is None:
+            self._file = NewFile(self.path)
+        for chunk in chunks:
+            self._hash.update(chunk)
+            self._file.write(chunk)
+        if last:
+            self._file.finish()

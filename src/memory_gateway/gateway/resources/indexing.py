@@ -1,0 +1,190 @@
+"""Sending resources to the upstream: small ones while the client waits, others in the background.
+
+A resource that is being worked on is under a lease, so several processes never do it twice; one whose process died is
+taken up again once the lease has run out, because its row still says ``stored``.
+"""
+
+import asyncio
+import base64
+import logging
+import mimetypes
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path, PurePosixPath
+
+from memory_gateway.engine.schemas import AddRequest, Caller, ContentItem, FlushRequest, Message
+from memory_gateway.gateway.resources import store
+from memory_gateway.gateway.resources.schemas import Resource, Status, StoredResource
+from memory_gateway.kit.clock import epoch_ms
+from memory_gateway.kit.errors import MemoryGatewayError, StorageUnavailable
+from memory_gateway.kit.files import off_loop
+from memory_gateway.storage.leases import Leases
+from memory_gateway.storage.port import Database, Row, Transaction
+from memory_gateway.upstream.port import Upstream
+
+LEASE_SECONDS = 60.0
+_RENEW_SECONDS = 20.0
+_LOOK_AGAIN_SECONDS = 30.0
+_WORKERS = 2
+_BASE64_PIECE = 3 << 20  # a multiple of three, so that the pieces' codes can be joined
+_logger = logging.getLogger(__name__)
+
+
+class Indexer:
+    """Tells the upstream of resources and keeps their status."""
+
+    def __init__(self, database: Database, upstream: Upstream, leases: Leases, storage_root: Path) -> None:
+        self._database = database
+        self._upstream = upstream
+        self._leases = leases
+        self._root = storage_root
+        self._held: set[str] = set()
+        self._workers: list[asyncio.Task[None]] = []
+        self._work_came = asyncio.Event()
+
+    def wake(self) -> None:
+        """There are, or may be, unfinished resources: have the workers look."""
+        if not self._workers:
+            self._workers = [asyncio.create_task(self._work_off()) for _ in range(_WORKERS)]
+        self._work_came.set()
+
+    async def close(self) -> None:
+        """Stop the workers. What they leave is still ``stored`` and free to be taken up."""
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+        self._workers = []
+
+    @asynccontextmanager
+    async def claimed(self, resource_id: str) -> AsyncIterator[bool]:
+        """Hold the resource's lease in this block; False where another process, or another task here, has it."""
+        if resource_id in self._held:
+            yield False
+            return
+        self._held.add(resource_id)
+        try:
+            async with self._leased(f"resource:{resource_id}") as ours:
+                yield ours
+        finally:
+            self._held.discard(resource_id)
+
+    async def send(self, stored: StoredResource) -> None:
+        """One message from the user that holds the file, then a flush."""
+        resource, path = stored.resource, stored.path(self._root)
+        caller = Caller(user_id=stored.user_id, own_files={stored.internal_uri: path})
+        message = Message(
+            sender_id=stored.user_id,
+            role="user",
+            timestamp=epoch_ms(resource.created_at),
+            content=[await self._item(stored, path)],
+        )
+        place = (resource.app_id, resource.project_id)
+        await self._upstream.add(AddRequest(resource.session_id, (message,), *place), caller)
+        await self._upstream.flush(FlushRequest(resource.session_id, *place), caller)
+
+    async def settle(self, stored: StoredResource, status: Status, error: str | None = None) -> None:
+        """Write down how it went."""
+        params = {"user_id": stored.user_id, "id": stored.resource.id, "status": status, "error": error}
+
+        async def work(transaction: Transaction) -> None:
+            await transaction.execute(store.SET_STATUS, params)
+
+        await self._database.write(work)
+
+    async def index_next(self) -> bool:
+        """Index the oldest unfinished resource that nobody works on; False where there is none."""
+
+        async def work(transaction: Transaction) -> list[Row]:
+            return await transaction.fetch(store.UNFINISHED)
+
+        for user_id, resource_id in await self._database.read(work):
+            async with self.claimed(resource_id) as ours:
+                if ours and await self._index(user_id, resource_id):
+                    return True
+        return False
+
+    async def _index(self, user_id: str, resource_id: str) -> bool:
+        row = await self._database.fetch_one(store.ONE, {"user_id": user_id, "id": resource_id})
+        stored = stored_resource(row) if row else None
+        if stored is None or stored.resource.status != "stored":
+            return False  # finished by another process between the look and the lease
+        try:
+            await self.send(stored)
+        except MemoryGatewayError as error:
+            await self.settle(stored, "failed", error.message)
+        except Exception:
+            _logger.exception("resource %s could not be indexed", resource_id)
+            await self.settle(stored, "failed", MemoryGatewayError().message)
+        else:
+            await self.settle(stored, "indexed")
+        return True
+
+    async def _work_off(self) -> None:
+        while True:
+            self._work_came.clear()
+            try:
+                while await self.index_next():
+                    pass
+            except StorageUnavailable:
+                _logger.warning("background indexing waits for the database", exc_info=True)
+            except Exception:
+                _logger.exception("background indexing failed; it goes on")
+            await self._pause()
+
+    async def _pause(self) -> None:
+        try:
+            await asyncio.wait_for(self._work_came.wait(), _LOOK_AGAIN_SECONDS)
+        except TimeoutError:
+            return  # time to see whether another process left something
+
+    @asynccontextmanager
+    async def _leased(self, name: str) -> AsyncIterator[bool]:
+        if not await self._leases.acquire(name, seconds=LEASE_SECONDS):
+            yield False
+            return
+        renewal = asyncio.create_task(self._renew(name))
+        try:
+            yield True
+        finally:
+            renewal.cancel()
+            await self._release(name)
+
+    async def _renew(self, name: str) -> None:
+        while True:
+            await asyncio.sleep(_RENEW_SECONDS)
+            try:
+                if not await self._leases.acquire(name, seconds=LEASE_SECONDS):
+                    _logger.warning("lease %s ran out and was taken over; the upstream may see its message twice", name)
+            except StorageUnavailable:
+                _logger.warning("lease %s could not be renewed now", name, exc_info=True)
+
+    async def _release(self, name: str) -> None:
+        try:
+            await self._leases.release(name)
+        except StorageUnavailable:
+            _logger.warning("lease %s could not be released; it will run out", name, exc_info=True)
+
+    async def _item(self, stored: StoredResource, path: Path) -> ContentItem:
+        resource = stored.resource
+        if self._upstream.traits.shares_files:
+            return ContentItem(resource.content_type, uri=stored.internal_uri, name=resource.name)
+        code = await off_loop(_base64_of, path)
+        return ContentItem(resource.content_type, base64=code, ext=_extension(resource), name=resource.name)
+
+
+def stored_resource(row: Row) -> StoredResource:
+    """A row of the statements that select all of it."""
+    return StoredResource(Resource(*row[:15]), *row[15:])
+
+
+def _extension(resource: Resource) -> str:
+    suffix = PurePosixPath(resource.name).suffix or mimetypes.guess_extension(resource.mime_type) or ".txt"
+    return suffix.removeprefix(".").lower()
+
+
+def _base64_of(path: Path) -> str:
+    codes = []
+    with path.open("rb") as file:
+        while piece := file.read(_BASE64_PIECE):
+            codes.append(base64.b64encode(piece).decode("ascii"))
+    return "".join(codes)

@@ -1,0 +1,26 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.fakes.clock import TurnedClock
+
+from memory_gateway.gateway.attachments.service import Attachments
+from memory_gateway.kit.ids import uuid7_id
+from memory_gateway.storage.sqlite import SqliteDatabase
+
+
+@pytest.fixture
+def clock() -> TurnedClock:
+    return TurnedClock()
+
+
+@pytest.fixture
+def storage_root(tmp_path: Path) -> Path:
+    return tmp_path / "storage"
+
+
+@pytest.fixture
+async def attachments(database: SqliteDatabase, clock: TurnedClock, storage_root: Path) -> AsyncIterator[Attachments]:
+    attachments = Attachments(database, clock, uuid7_id, storage_root)
+    yield attachments
+    await attachments.close()

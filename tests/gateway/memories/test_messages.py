@@ -1,0 +1,71 @@
+from typing import Any
+
+import pytest
+
+from memory_gateway.engine.schemas import ContentItem, Message
+from memory_gateway.gateway.memories.messages import check_messages, check_senders
+from memory_gateway.kit.errors import InvalidInput
+
+USERS = {"teo", "anna"}
+
+
+def message(**fields: Any) -> Message:
+    given: dict[str, Any] = {"sender_id": "ann", "role": "user", "timestamp": 1_780_000_000_000, "content": "hi"}
+    return Message(**{**given, **fields})
+
+
+async def is_registered(user_id: str) -> bool:
+    return user_id.casefold() in USERS
+
+
+@pytest.mark.parametrize(
+    ("faulty", "field"),
+    [
+        ({"timestamp": 0}, "messages.1.timestamp"),
+        ({"timestamp": -1}, "messages.1.timestamp"),
+        ({"timestamp": 253_402_300_800_000}, "messages.1.timestamp"),
+        ({"timestamp": 17_000_000_000_000_000}, "messages.1.timestamp"),
+        ({"sender_id": "user:1"}, "messages.1.sender_id"),
+        ({"sender_id": ".."}, "messages.1.sender_id"),
+        ({"role": "tool"}, "messages.1.tool_call_id"),
+        ({"role": "tool", "tool_call_id": ""}, "messages.1.tool_call_id"),
+        ({"content": "x" * 200_001}, "messages.1.content"),
+        ({"content": [ContentItem("text", "a"), ContentItem("doc", "x" * 200_001)]}, "messages.1.content.1.text"),
+    ],
+)
+def test_a_faulty_message_is_named_by_its_place(faulty: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check_messages([message(), message(**faulty)])
+    assert caught.value.field == field
+
+
+def test_the_limits_themselves_are_fine() -> None:
+    check_messages([message(timestamp=1), message(timestamp=253_402_300_799_999), message(content="x" * 200_000)])
+    check_messages([message(content=""), message(role="tool", tool_call_id="call_1")])
+    check_messages([message()] * 500)
+
+
+@pytest.mark.parametrize("number", [0, 501])
+def test_one_to_five_hundred_messages(number: int) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check_messages([message()] * number)
+    assert caught.value.field == "messages"
+
+
+async def test_a_users_message_carries_the_callers_own_id() -> None:
+    agents = [message(role="assistant", sender_id="planner"), message(role="tool", sender_id="teo", tool_call_id="1")]
+    await check_senders("ann", [message(), *agents], allow_others=False, is_registered=is_registered)
+    for sender in ("Ann", "teo", "guest"):
+        with pytest.raises(InvalidInput) as caught:
+            await check_senders(
+                "ann", [message(), message(sender_id=sender)], allow_others=False, is_registered=is_registered
+            )
+        assert caught.value.field == "messages.1.sender_id"
+
+
+async def test_other_senders_where_they_are_allowed_are_never_users_of_this_gateway() -> None:
+    await check_senders("ann", [message(sender_id="guest"), message()], allow_others=True, is_registered=is_registered)
+    for sender in ("teo", "Teo", "ANNA"):
+        with pytest.raises(InvalidInput) as caught:
+            await check_senders("ann", [message(sender_id=sender)], allow_others=True, is_registered=is_registered)
+        assert caught.value.field == "messages.0.sender_id"

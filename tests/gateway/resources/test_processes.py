@@ -1,0 +1,258 @@
+"""Crashes at every point of an upload, restarts, and several processes on one store."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memory_gateway.gateway.attachments.intents import LEASE_MS, FileIntents
+from memory_gateway.gateway.resources import incoming, indexing
+from memory_gateway.gateway.resources.indexing import Indexer
+from memory_gateway.gateway.resources.schemas import UploadFields, UploadReply
+from memory_gateway.kit.errors import StorageUnavailable, UpstreamRefused
+from memory_gateway.kit.files import NewFile
+from memory_gateway.storage.leases import Leases
+from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes.front_door import FrontDoor
+from tests.fakes.process import Process
+from tests.fakes.upstream import RecordingUpstream
+from tests.gateway.resources.conftest import StartProcess
+
+SMALL = b"The code of the stand-in host is 4471.\n"
+BIG = b"All work and no play. " * 100
+TABLES = ("user_resources", "memory_attachments", "file_intents")
+
+
+class Crash(BaseException):
+    """The process is gone: nothing that it would have done comes to pass."""
+
+
+async def crash(*_: object, **__: object) -> None:
+    raise Crash
+
+
+async def upload(process: Process, content: bytes = SMALL) -> UploadReply:
+    async with process.resources.receive("ann", "notes.txt") as file:
+        await file.write(content)
+        return await process.resources.keep(file, UploadFields())
+
+
+async def statuses(database: SqliteDatabase) -> list[str]:
+    return [row[0] for row in await database.fetch("SELECT status FROM user_resources ORDER BY rowid")]
+
+
+async def until(database: SqliteDatabase, *wanted: str) -> None:
+    async with asyncio.timeout(5):
+        while await statuses(database) != list(wanted):
+            await asyncio.sleep(0.005)
+
+
+def all_files(root: Path) -> list[str]:
+    return sorted(path.name for path in root.rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def next_start(front: FrontDoor, start: StartProcess) -> Callable[[], Process]:
+    """The next process on the same data, after the leases of the one before have run out."""
+
+    def go() -> Process:
+        front.clock.forward(seconds=LEASE_MS / 1000 + 1)
+        return start("two")
+
+    return go
+
+
+@pytest.mark.parametrize("point", ["receiving", "file written", "file in place"])
+async def test_a_crash_before_the_row_leaves_nothing_after_the_next_start(
+    point: str,
+    process: Process,
+    next_start: Callable[[], Process],
+    storage_root: Path,
+    database: SqliteDatabase,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def gone(self: NewFile) -> None:
+        raise Crash
+
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        patch.setattr(FileIntents, "abandon", crash)
+        patch.setattr(NewFile, "abandon", lambda self: self._file.close())
+        if point == "receiving":
+            patch.setattr(incoming, "_WRITE_BYTES", 1)
+            async with process.resources.receive("ann", "notes.txt") as file:
+                await file.write(SMALL)
+        elif point == "file written":
+            patch.setattr(NewFile, "finish", gone)
+        else:
+            patch.setattr(process.resources, "_record", crash)
+        await upload(process)
+    assert len(all_files(storage_root)) == 1
+    again = next_start()
+    await again.attachments.sweep()
+    assert await again.attachments.backfill() == 0
+    assert all_files(storage_root) == []
+    for table in TABLES:
+        assert await database.fetch(f"SELECT * FROM {table}") == []
+
+
+@pytest.mark.parametrize("point", ["before the upstream", "after the upstream"])
+async def test_a_crash_after_the_row_is_made_good_by_the_next_start(
+    point: str,
+    process: Process,
+    next_start: Callable[[], Process],
+    storage_root: Path,
+    database: SqliteDatabase,
+    upstream: RecordingUpstream,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        patch.setattr(Leases, "release", crash)
+        patch.setattr(Indexer, "send" if point == "before the upstream" else "settle", crash)
+        await upload(process)
+    assert await statuses(database) == ["stored"]
+    again = next_start()
+    await again.attachments.sweep()
+    again.resources.resume()
+    await until(database, "indexed")
+    assert all_files(storage_root) == ["notes.txt"]
+    assert len({request.session_id for request in upstream.requests("add")}) == 1
+    assert len({request.messages[0].timestamp for request in upstream.requests("add")}) == 1
+
+
+async def test_a_crash_while_a_refused_upload_is_undone_leaves_nothing_after_the_next_start(
+    process: Process,
+    next_start: Callable[[], Process],
+    storage_root: Path,
+    database: SqliteDatabase,
+    upstream: RecordingUpstream,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    upstream.fail("add", UpstreamRefused(415, "UNSUPPORTED_FORMAT", "no parser"))
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        patch.setattr(FileIntents, "remove", crash)
+        await upload(process)
+    assert all_files(storage_root) == ["notes.txt"]
+    assert await statuses(database) == []
+    await next_start().attachments.sweep()
+    assert all_files(storage_root) == []
+
+
+async def test_unfinished_indexing_goes_on_after_a_restart(
+    process: Process, start: StartProcess, database: SqliteDatabase, upstream: RecordingUpstream
+) -> None:
+    """A process that ends in order gives its leases back, so the next one need not wait."""
+    indexing_goes_on = upstream.hold("add")
+    for number in range(3):
+        await upload(process, BIG + bytes([number]))
+    await asyncio.sleep(0.05)
+    assert upstream.in_flight == 2
+    await process.close()
+    assert await statuses(database) == ["stored", "stored", "stored"]
+    assert upstream.in_flight == 0
+    indexing_goes_on.set()
+    start("two").resources.resume()
+    await until(database, "indexed", "indexed", "indexed")
+
+
+async def test_two_processes_never_index_the_same_resource(
+    process: Process, start: StartProcess, database: SqliteDatabase, upstream: RecordingUpstream
+) -> None:
+    upstream.delay("add", 0.02)
+    other = start("two")
+    for number in range(6):
+        await upload(process, BIG + bytes([number]))
+        other.resources.resume()
+    await until(database, *["indexed"] * 6)
+    sessions = [request.session_id for request in upstream.requests("add")]
+    assert len(sessions) == len(set(sessions)) == 6
+
+
+async def test_what_another_process_indexes_before_its_answer_is_left_to_it(
+    process: Process, start: StartProcess, database: SqliteDatabase, upstream: RecordingUpstream
+) -> None:
+    answer = upstream.hold("add")
+    uploading = asyncio.create_task(upload(process))
+    await until(database, "stored")
+    start("two").resources.resume()
+    await asyncio.sleep(0.05)
+    assert len(upstream.requests("add")) == 1
+    answer.set()
+    assert (await uploading).resource.status == "indexed"
+
+
+async def test_two_processes_with_the_same_bytes_make_one_resource(
+    process: Process, start: StartProcess, database: SqliteDatabase, upstream: RecordingUpstream, storage_root: Path
+) -> None:
+    other = start("two")
+    replies = await asyncio.gather(upload(process), upload(other), upload(process), upload(other))
+    assert sorted(reply.created for reply in replies) == [False, False, False, True]
+    assert await statuses(database) == ["indexed"]
+    assert len(upstream.requests("add")) == 1
+    assert all_files(storage_root) == ["notes.txt"]
+
+
+async def test_a_lease_is_renewed_while_indexing_takes_long(
+    process: Process,
+    start: StartProcess,
+    front: FrontDoor,
+    database: SqliteDatabase,
+    upstream: RecordingUpstream,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(indexing, "_RENEW_SECONDS", 0.001)
+    answer = upstream.hold("add")
+    await upload(process, BIG)
+    for _ in range(3):
+        front.clock.forward(seconds=50)
+        await asyncio.sleep(0.05)
+        start("two").resources.resume()
+        await asyncio.sleep(0.02)
+    assert len(upstream.requests("add")) == 1
+    answer.set()
+    await until(database, "indexed")
+
+
+async def test_a_deleted_resource_waits_until_it_is_restored(
+    process: Process, start: StartProcess, database: SqliteDatabase, upstream: RecordingUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Indexer, "wake", lambda self: None)
+        resource = (await upload(process, BIG)).resource
+    await process.resources.delete("ann", resource.id)
+    process.resources.resume()
+    await asyncio.sleep(0.05)
+    assert upstream.calls == []
+    await process.resources.restore("ann", resource.id)
+    await until(database, "indexed")
+
+
+async def test_background_work_survives_a_database_that_cannot_serve(
+    process: Process, database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [StorageUnavailable("not now"), RuntimeError("a bug")]
+    index_next = Indexer.index_next
+
+    async def sometimes(self: Indexer) -> bool:
+        if failures:
+            raise failures.pop()
+        return await index_next(self)
+
+    monkeypatch.setattr(Indexer, "index_next", sometimes)
+    monkeypatch.setattr(indexing, "_LOOK_AGAIN_SECONDS", 0.01)
+    await upload(process, BIG)
+    await until(database, "indexed")
+
+
+async def test_a_full_disk_is_said_and_leaves_nothing(
+    process: Process, storage_root: Path, database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: NewFile, chunk: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(StorageUnavailable):
+        patch.setattr(NewFile, "write", full)
+        await upload(process)
+    assert all_files(storage_root) == []
+    for table in TABLES:
+        assert await database.fetch(f"SELECT * FROM {table}") == []
