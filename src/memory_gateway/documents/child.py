@@ -92,6 +92,7 @@ def _limit() -> None:
 def _private_output() -> BinaryIO:
     """Standard output for replies alone: what a library prints goes to standard error."""
     output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
     return output
 
 
