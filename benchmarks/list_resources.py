@@ -37,7 +37,7 @@ def main(seconds: float = 3.0, rounds: int = 5) -> None:
     with work_folder() as folder, gateway(folder, key_secret=KEY_SECRET) as server:
         reader, stranger = create_user(server, "reader"), create_user(server, "reader-2")
         database = _database_of(folder)
-        asyncio.run(_fill(database, [reader, stranger]))
+        asyncio.run(fill(database, [reader, stranger]))
         with asgi("benchmarks.twin.app:app", "/docs", TWIN_DATABASE=str(database), TWIN_KEY_SECRET=KEY_SECRET) as twin:
             _require_equal_answers(server.port, twin, reader)
             plans = {name: _plan(port, reader, seconds) for name, port in (("gateway", server.port), ("twin", twin))}
@@ -61,7 +61,7 @@ def _database_of(folder: Path) -> Path:
     return database
 
 
-async def _fill(path: Path, users: list[User]) -> None:
+async def fill(path: Path, users: list[User]) -> None:
     database = SqliteDatabase(path)
 
     async def work(transaction: Transaction) -> None:

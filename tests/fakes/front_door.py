@@ -8,6 +8,7 @@ import msgspec
 from litestar import Litestar, get, post, put
 from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.types import ControllerRouterHandler
+from multipart import MultipartError
 
 from memory_gateway.gateway.accounts.erasure import UserErasure
 from memory_gateway.gateway.accounts.export import UserExport
@@ -83,6 +84,7 @@ async def fault(name: FromPath[str]) -> None:
         "bug": RuntimeError("secret of /var/lib/gateway"),
         "depth": RecursionError("maximum recursion depth exceeded"),
         "field": InvalidInput("is wrong", field="messages.0.content"),
+        "form": MultipartError("boundary of the client's own words"),
         "rate": TooManyRequests("slow down", retry_after=1.2),
     }
     raise faults[name]

@@ -7,11 +7,10 @@ from urllib.parse import quote
 
 import httpx
 from msgspec import structs
-from tests.fakes.clock import TurnedClock
-from tests.fakes.front_door import ADMIN_KEY
 
 from memory_gateway.gateway.accounts.erasure import UserErasure
 from memory_gateway.gateway.accounts.export import UserExport
+from memory_gateway.gateway.accounts.participants import Participant
 from memory_gateway.gateway.accounts.service import Accounts
 from memory_gateway.gateway.app import build_app
 from memory_gateway.gateway.attachments.service import Attachments
@@ -26,6 +25,8 @@ from memory_gateway.kit.ids import uuid7_id
 from memory_gateway.storage.leases import Leases
 from memory_gateway.storage.port import Database
 from memory_gateway.upstream.port import Upstream
+from tests.fakes.clock import TurnedClock
+from tests.fakes.front_door import ADMIN_KEY
 
 Json = dict[str, Any]
 MIB = 1 << 20
@@ -66,7 +67,7 @@ class House:
             audit=self.audit,
             rules=structs.replace(MemoryRules(data_dir=folder), **rules),
         )
-        rooms = [self.attachments, self.resources, self.memories]
+        rooms: list[Participant] = [self.attachments, self.resources, self.memories]
         self.app = build_app(
             accounts=self.accounts,
             user_export=UserExport(self.audit, [self.accounts, *rooms], upstream, self.storage_root, folder / "tmp"),
@@ -132,17 +133,17 @@ class User:
         return results
 
     async def edit(
-        self, method: str, memory_id: str, action: str = "", body: Json | None = None, **place: str
+        self, method: str, memory_id: str, action: str = "", *, body: Json | None = None, place: Json | None = None
     ) -> httpx.Response:
         """An edit of a memory, its id wholly encoded."""
         path = f"/memories/{quote(memory_id, safe='')}{action}"
         return await self._client.request(method, path, headers=self.headers, json=body, params=place)
 
     async def delete(self, memory_id: str, **place: str) -> httpx.Response:
-        return await self.edit("DELETE", memory_id, **place)
+        return await self.edit("DELETE", memory_id, place=place)
 
     async def override(self, memory_id: str, text: str, **place: str) -> httpx.Response:
-        return await self.edit("PUT", memory_id, body={"text": text}, **place)
+        return await self.edit("PUT", memory_id, body={"text": text}, place=place)
 
     async def upload(self, name: str, content: bytes, **fields: str) -> httpx.Response:
         return await self._client.post("/resources", headers=self.headers, files={"file": (name, content)}, data=fields)

@@ -80,3 +80,11 @@ def test_only_the_names_used_last_are_kept() -> None:
     buckets.take("first")
     with pytest.raises(TooManyRequests):
         buckets.take("third")
+
+
+def test_a_name_in_use_is_not_forgotten_for_one_that_is_not() -> None:
+    buckets = TokenBuckets(1.0, burst=2.0, monotonic=Watch(), most=2)
+    for name in ("busy", "idle", "busy", "new"):
+        buckets.take(name)
+    with pytest.raises(TooManyRequests):
+        buckets.take("busy")

@@ -82,11 +82,15 @@ async def test_rooms_can_add_gauges_that_are_read_with_the_page(client: httpx.As
     backlog: list[float | None] = [7.0]
 
     async def read() -> float | None:
+        if backlog[0] == -1.0:
+            raise UpstreamUnreachable("gone")
         return backlog[0]
 
     front.metrics.gauge("backlog_turns", "Turns without a vector yet.", read)
     assert "memory_gateway_backlog_turns 7.0" in (await client.get("/metrics")).text
     backlog[0] = None
+    assert "memory_gateway_backlog_turns 7.0" in (await client.get("/metrics")).text
+    backlog[0] = -1.0
     assert "memory_gateway_backlog_turns 7.0" in (await client.get("/metrics")).text
     backlog[0] = 0.0
     assert "memory_gateway_backlog_turns 0.0" in (await client.get("/metrics")).text

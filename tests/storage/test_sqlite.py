@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from memory_gateway.kit.errors import StorageUnavailable
-from memory_gateway.storage.port import Transaction, UniqueViolation
+from memory_gateway.storage.port import DatabaseFault, Transaction, UniqueViolation
 from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.storage.conftest import INSERT, TEXTS
 
@@ -61,6 +61,17 @@ async def test_a_taken_key_is_a_unique_violation(database: SqliteDatabase) -> No
     with pytest.raises(UniqueViolation):
         await add(database, "same")
     assert await texts(database) == ["same"]
+
+
+async def test_a_statement_that_the_database_refuses_is_a_fault_of_the_port_however_it_is_run(
+    database: SqliteDatabase,
+) -> None:
+    async def wrong(transaction: Transaction) -> None:
+        await transaction.execute("SELECT nothing FROM nowhere")
+
+    for run in (database.read(wrong), database.write(wrong), database.fetch("SELECT nothing FROM nowhere")):
+        with pytest.raises(DatabaseFault):
+            await run
 
 
 async def test_a_full_disk_refuses_the_write_and_keeps_what_was_acknowledged(database: SqliteDatabase) -> None:
@@ -121,6 +132,10 @@ async def test_closing_finishes_what_was_accepted(database: SqliteDatabase, tmp_
     await asyncio.gather(*accepted)
     with pytest.raises(StorageUnavailable):
         await add(database, "too late")
+    with pytest.raises(StorageUnavailable):
+        await texts(database)
+    with pytest.raises(StorageUnavailable):
+        await database.read(lambda transaction: transaction.fetch(TEXTS))
     again = SqliteDatabase(tmp_path / "test.db")
     assert len(await texts(again)) == 20
     await again.close()

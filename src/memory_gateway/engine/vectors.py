@@ -150,6 +150,8 @@ class VectorWorker:
                 self._reachable = False
                 pause = _FAULT_SECONDS
                 _log.warning("embedding paused: %s", error.message)
+            # not wait_for: on Python 3.11 it can swallow a cancellation
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
             self._wake.clear()

@@ -20,7 +20,7 @@ from memory_gateway.gateway.health import Health, get_health
 from memory_gateway.gateway.limits import TokenBuckets
 from memory_gateway.gateway.memories.paths import ExactMemoryPaths
 from memory_gateway.gateway.metrics import CountRequests, Metrics, get_metrics
-from memory_gateway.gateway.request_id import RequestIds
+from memory_gateway.kit.http_request_id import RequestIds
 from memory_gateway.kit.ids import IdMaker, uuid7_id
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[object]]

@@ -17,8 +17,8 @@ from memory_gateway.gateway.accounts.service import Accounts
 from memory_gateway.gateway.audit.service import ADMIN
 from memory_gateway.gateway.bodies import GatewayRequest
 from memory_gateway.gateway.limits import TokenBuckets
-from memory_gateway.gateway.queries import refuse_bad_address
 from memory_gateway.kit.errors import Forbidden, NotFound, Unauthorized
+from memory_gateway.kit.http_queries import refuse_bad_address
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 

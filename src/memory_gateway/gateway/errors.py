@@ -2,7 +2,6 @@
 
 import logging
 import math
-import re
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -15,13 +14,12 @@ from litestar.openapi.spec import Operation, RequestBody
 from litestar.types import ExceptionHandlersMap
 from multipart import MultipartError
 
-from memory_gateway.gateway.bodies import invalid_input
-from memory_gateway.gateway.request_id import current_request_id
-from memory_gateway.kit.errors import InvalidInput, MalformedRequest, MemoryGatewayError, TooManyRequests
+from memory_gateway.kit.errors import MalformedRequest, MemoryGatewayError, TooManyRequests
+from memory_gateway.kit.http_queries import invalid_parameter
+from memory_gateway.kit.http_request_id import current_request_id
 
 _logger = logging.getLogger(__name__)
 _DISCONNECTED = "client disconnected prematurely"
-_MISSING_PARAMETER = re.compile(r"Missing required \w+ parameter '(\w+)'")
 _CODES = {
     400: "malformed_request",
     404: "not_found",
@@ -82,25 +80,13 @@ def _own_error(_request: Request[Any, Any, Any], error: MemoryGatewayError) -> R
 
 def _framework_error(request: Request[Any, Any, Any], error: HTTPException) -> Response[ErrorReply]:
     if isinstance(error, ValidationException):
-        return _own_error(request, _invalid_parameter(error))
+        return _own_error(request, invalid_parameter(error))
     if error.detail == _DISCONNECTED:
         return _own_error(request, MalformedRequest("the client went away"))
     if error.status_code >= 500:
         return _unexpected_error(request, error)
     status = HTTPStatus(error.status_code)
     return _reply(status, _CODES.get(status, "malformed_request"), status.phrase.lower(), headers=error.headers)
-
-
-def _invalid_parameter(error: ValidationException) -> InvalidInput:
-    """The first fault of query, path, header or an absent body, which the framework checks."""
-    faults = error.extra if isinstance(error.extra, list) else []
-    if not faults:
-        missing = _MISSING_PARAMETER.search(error.detail)
-        return InvalidInput("required", field=missing[1]) if missing else InvalidInput("invalid", field="request")
-    field = faults[0].get("key", "")
-    if field == "data":
-        return InvalidInput("required", field="body")
-    return invalid_input(faults[0]["message"], at=field)
 
 
 def _multipart_error(request: Request[Any, Any, Any], _error: MultipartError) -> Response[ErrorReply]:

@@ -26,9 +26,9 @@ from memory_gateway.gateway.auth import (
     require_owner_or_admin,
     require_user,
 )
-from memory_gateway.gateway.bodies import BodyCredentials, GatewayRequest, decode_json, refuse_unclean
+from memory_gateway.gateway.bodies import BodyCredentials, GatewayRequest
 from memory_gateway.gateway.errors import ErrorReply, OptionalBody, responses
-from memory_gateway.gateway.request_id import current_request_id
+from memory_gateway.kit.http_request_id import current_request_id
 
 __all__ = [
     "ADMIN_SECURITY",
@@ -43,8 +43,6 @@ __all__ = [
     "admit_form",
     "current_request_id",
     "current_user",
-    "decode_json",
-    "refuse_unclean",
     "require_admin",
     "require_owner_or_admin",
     "require_user",

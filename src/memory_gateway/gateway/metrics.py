@@ -20,6 +20,8 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from memory_gateway.kit.errors import MemoryGatewayError
+
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
@@ -45,7 +47,7 @@ class Metrics:
         self._gauges: list[tuple[Gauge, Callable[[], Awaitable[float | None]]]] = []
 
     def gauge(self, name: str, description: str, read: Callable[[], Awaitable[float | None]]) -> None:
-        """A gauge that is read whenever the metrics are; None leaves its last value."""
+        """A gauge that is read whenever the metrics are; None, or a room that cannot tell, leaves its last value."""
         self._gauges.append((Gauge(f"memory_gateway_{name}", description, registry=self._registry), read))
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -59,8 +61,9 @@ class Metrics:
 
     async def render(self) -> bytes:
         for gauge, read in self._gauges:
-            if (value := await read()) is not None:
-                gauge.set(value)
+            with suppress(MemoryGatewayError):
+                if (value := await read()) is not None:
+                    gauge.set(value)
         return generate_latest(self._registry)
 
 

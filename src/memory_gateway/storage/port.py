@@ -15,7 +15,11 @@ T = TypeVar("T")
 NO_PARAMS: Params = {}
 
 
-class UniqueViolation(Exception):
+class DatabaseFault(Exception):
+    """The database refused a statement, which is a fault of the program; its words are for the log only."""
+
+
+class UniqueViolation(DatabaseFault):
     """A row with the same key exists already."""
 
 
@@ -42,7 +46,8 @@ class Database(Protocol):
     """A database shared by all rooms and, through its file or server, by all processes.
 
     Faults: `UniqueViolation` for a taken key, `memory_gateway.kit.errors.StorageUnavailable` when the disk or
-    the server cannot serve (nothing of the failed transaction is stored).
+    the server cannot serve (nothing of the failed transaction is stored), `DatabaseFault` for whatever else the driver
+    says.
     """
 
     async def fetch(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:

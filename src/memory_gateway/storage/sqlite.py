@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, cast
 import apsw
 
 from memory_gateway.kit.errors import StorageUnavailable
-from memory_gateway.storage.port import NO_PARAMS, Params, Row, Transaction, UniqueViolation, Work
+from memory_gateway.storage.port import NO_PARAMS, DatabaseFault, Params, Row, Transaction, UniqueViolation, Work
 
 T = TypeVar("T")
 
@@ -30,6 +30,7 @@ _UNAVAILABLE = (
     apsw.NotADBError,
     apsw.NoMemError,
     apsw.PermissionsError,
+    apsw.ConnectionClosedError,
 )
 
 
@@ -61,7 +62,7 @@ def translated(error: apsw.Error) -> Exception:
         return UniqueViolation(str(error))
     if isinstance(error, _UNAVAILABLE):
         return StorageUnavailable("the database cannot serve this request now")
-    return error
+    return DatabaseFault(str(error))
 
 
 class SqliteTransaction(Transaction):
@@ -222,6 +223,8 @@ class SqliteDatabase:
         return rows[0] if rows else None
 
     async def read(self, work: Work[T]) -> T:
+        if self._closed:
+            raise StorageUnavailable("the database is closed")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, self._read, work)
 

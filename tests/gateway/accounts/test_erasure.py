@@ -69,6 +69,8 @@ async def test_rows_files_and_the_upstreams_memory_go_and_those_of_look_alikes_s
     }
     assert not (front.storage_root / "a_b").exists()
     assert outside.read_text() == "kept"
+    keys = await front.database.fetch("SELECT user_id, closed_at FROM user_keys ORDER BY user_id")
+    assert keys == [("ann", None), ("anna", None), ("axb", None)]
     assert await front.database.fetch("SELECT user_id, erased_at IS NULL FROM users ORDER BY user_id") == [
         ("a_b", 0),
         ("ann", 1),
@@ -166,6 +168,17 @@ async def test_an_erasure_that_fails_again_does_not_hold_up_the_others(
     assert "is not finished" in caplog.text
     await front.user_erasure.resume_erasures()
     assert room.forgotten == ["teo", "ann"]
+
+
+async def test_an_erasure_that_a_start_finished_is_swept_later_as_well(front: FrontDoor, room: Room) -> None:
+    await front.accounts.create("ann")
+    room.failures = 1
+    with pytest.raises(StorageUnavailable):
+        await front.user_erasure.erase("ann")
+    for _ in range(3):
+        await front.user_erasure.resume_erasures()
+        front.clock.forward(seconds=3600)
+    assert room.forgotten == ["ann", "ann"]
 
 
 async def test_what_a_late_request_wrote_is_swept_once_no_request_can_be_left(front: FrontDoor, room: Room) -> None:

@@ -2,11 +2,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.fakes.clock import TurnedClock
 
 from memory_gateway.gateway.attachments.service import Attachments
 from memory_gateway.kit.ids import uuid7_id
 from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes.clock import TurnedClock
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes.clock import TurnedClock
 
 from memory_gateway.engine.schemas import ContentItem, Message
 from memory_gateway.gateway.attachments.schemas import Attachment, StagedAttachments
@@ -15,6 +14,7 @@ from memory_gateway.kit import files
 from memory_gateway.kit.errors import InvalidInput, StorageUnavailable
 from memory_gateway.kit.files import file_uri
 from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes.clock import TurnedClock
 
 HERE = ("default", "default")
 CAT = b"not really a picture"
@@ -43,7 +43,11 @@ def all_files(root: Path) -> list[Path]:
 
 
 async def add(
-    attachments: Attachments, *items: ContentItem, user_id: str = "ann", session_id: str = "chat:1", app_id: str = "default"
+    attachments: Attachments,
+    *items: ContentItem,
+    user_id: str = "ann",
+    session_id: str = "chat:1",
+    app_id: str = "default",
 ) -> StagedAttachments:
     staged = await attachments.stage(user_id, app_id, "default", session_id, (said(*items),))
     await attachments.commit(staged)
@@ -67,21 +71,47 @@ async def test_text_makes_no_attachment(attachments: Attachments, database: Sqli
 async def test_a_uri_is_mapped_as_it_is(attachments: Attachments, database: SqliteDatabase, storage_root: Path) -> None:
     await add(attachments, link("file:///home/tom/x/simple%20image.png"))
     assert await database.fetch(ROWS) == [
-        ("ann", "default", "default", "chat:1", None, "image", "simple image.png")
-        + ("file:///home/tom/x/simple%20image.png", "memory_add_uri", None, "2026-05-28T20:26:40.000Z", None)
+        (
+            "ann",
+            "default",
+            "default",
+            "chat:1",
+            None,
+            "image",
+            "simple image.png",
+            "file:///home/tom/x/simple%20image.png",
+            "memory_add_uri",
+            None,
+            "2026-05-28T20:26:40.000Z",
+            None,
+        )
     ]
     assert not storage_root.exists()
 
 
-async def test_base64_is_kept_and_mapped(attachments: Attachments, database: SqliteDatabase, storage_root: Path) -> None:
+async def test_base64_is_kept_and_mapped(
+    attachments: Attachments, database: SqliteDatabase, storage_root: Path
+) -> None:
     staged = await add(attachments, picture(name="Meine Katze?.png"))
     path = storage_root / "ann" / "memory_attachments" / staged.rows[0].id / "Meine Katze_.png"
     assert path.read_bytes() == CAT
     assert all_files(storage_root) == [path]
     digest = hashlib.sha256(CAT).hexdigest()
     assert await database.fetch(ROWS) == [
-        ("ann", "default", "default", "chat:1", None, "image", "Meine Katze?.png")
-        + (file_uri(path), "memory_add_base64", digest, "2026-05-28T20:26:40.000Z", None)
+        (
+            "ann",
+            "default",
+            "default",
+            "chat:1",
+            None,
+            "image",
+            "Meine Katze?.png",
+            file_uri(path),
+            "memory_add_base64",
+            digest,
+            "2026-05-28T20:26:40.000Z",
+            None,
+        )
     ]
     assert await database.fetch(INTENTS) == []
 
@@ -217,7 +247,9 @@ async def test_the_same_uri_in_two_apps_is_seen_from_both(attachments: Attachmen
     assert [one.name for one in found["chat:1"]] == ["cat.png"]
 
 
-@pytest.mark.parametrize("name", ["../../etc/x", "..\\x", "x" * 300 + ".png", "re\u0301sume\u0301.png", "CON", "🎉.png"])
+@pytest.mark.parametrize(
+    "name", ["../../etc/x", "..\\x", "x" * 300 + ".png", "re\u0301sume\u0301.png", "CON", "🎉.png"]
+)
 async def test_a_file_never_leaves_its_folder_and_keeps_its_name_as_a_label(
     name: str, attachments: Attachments, storage_root: Path
 ) -> None:

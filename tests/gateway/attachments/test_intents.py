@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.fakes.clock import TurnedClock
 
 from memory_gateway.engine.schemas import ContentItem, Message
 from memory_gateway.gateway.attachments import intents, service
@@ -16,6 +15,7 @@ from memory_gateway.kit.errors import StorageUnavailable
 from memory_gateway.kit.files import NewFile
 from memory_gateway.kit.ids import uuid7_id
 from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes.clock import TurnedClock
 
 ITEM = ContentItem("image", base64=base64.b64encode(b"cat").decode(), name="cat.png")
 INTENTS = "SELECT folder FROM file_intents"
@@ -152,6 +152,34 @@ async def test_who_comes_after_a_sweep_is_refused(
     with pytest.raises(StorageUnavailable):
         await attachments.commit(staged)
     assert await database.fetch(ROWS) == []
+
+
+async def test_who_comes_in_the_middle_of_a_sweep_is_refused_as_well(
+    attachments: Attachments,
+    database: SqliteDatabase,
+    next_start: Callable[[], Attachments],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    staged = await staged_by(attachments)
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        patch.setattr(intents.FileIntents, "remove", crash)
+        await next_start().sweep()
+    with pytest.raises(StorageUnavailable):
+        await attachments.commit(staged)
+    assert await database.fetch(ROWS) == []
+
+
+async def test_the_lease_of_a_file_that_another_add_was_quicker_with_runs_out(
+    attachments: Attachments, storage_root: Path, clock: TurnedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intents, "_RENEW_SECONDS", 0.001)
+    for staged in [await staged_by(attachments), await staged_by(attachments)]:
+        await attachments.commit(staged)
+    await asyncio.sleep(0.05)
+    clock.forward(seconds=intents.LEASE_MS / 1000 + 1)
+    await asyncio.sleep(0.05)
+    assert await attachments.sweep() == 1
+    assert all_files(storage_root) == ["cat.png"]
 
 
 async def test_a_cancelled_add_leaves_nothing(

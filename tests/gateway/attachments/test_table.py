@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from tests.fakes.clock import TurnedClock
 
 from memory_gateway.gateway.attachments.service import Attachments
 from memory_gateway.gateway.resources import store as resources_store
 from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes.clock import TurnedClock
 
 MAPPINGS = """
 SELECT id, user_id, app_id, session_id, resource_id, content_type, name, internal_uri, source, sha256, created_at,
@@ -81,9 +81,18 @@ async def plant(database: SqliteDatabase, resource_id: str, *, user_id: str = "a
 
 def mapping(resource_id: str, user_id: str = "ann") -> tuple[object, ...]:
     return (
-        (resource_id, user_id, "app", f"resource:{user_id}:{resource_id}", resource_id, "doc", "Notes.txt")
-        + (f"file:///store/{resource_id}/Notes.txt", "resource_upload", f"hash of {resource_id}")
-        + ("2026-05-28T20:26:40.000Z", None)
+        resource_id,
+        user_id,
+        "app",
+        f"resource:{user_id}:{resource_id}",
+        resource_id,
+        "doc",
+        "Notes.txt",
+        f"file:///store/{resource_id}/Notes.txt",
+        "resource_upload",
+        f"hash of {resource_id}",
+        "2026-05-28T20:26:40.000Z",
+        None,
     )
 
 

@@ -2,12 +2,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.fakes import items
-from tests.fakes.house import House, User
-from tests.fakes.upstream import EMBEDDED_LIKE, EVEROS_LIKE, RecordingUpstream
 
 from memory_gateway.engine.schemas import SearchReply
 from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes import items
+from tests.fakes.house import House, User
+from tests.fakes.upstream import EMBEDDED_LIKE, EVEROS_LIKE, RecordingUpstream
 
 
 @pytest.fixture
@@ -31,6 +31,14 @@ async def house(database: SqliteDatabase, tmp_path: Path, everos: RecordingUpstr
 @pytest.fixture
 async def embedded_house(database: SqliteDatabase, tmp_path: Path, embedded: RecordingUpstream) -> AsyncIterator[House]:
     house = House(database, tmp_path, embedded)
+    yield house
+    await house.close()
+
+
+@pytest.fixture(params=[EVEROS_LIKE, EMBEDDED_LIKE], ids=["everos", "embedded"])
+async def any_house(request: pytest.FixtureRequest, database: SqliteDatabase, tmp_path: Path) -> AsyncIterator[House]:
+    """Over each kind of upstream."""
+    house = House(database, tmp_path, RecordingUpstream(request.param))
     yield house
     await house.close()
 

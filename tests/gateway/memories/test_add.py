@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from tests.fakes.house import House, Json, User, ids, texts
-from tests.fakes.upstream import RecordingUpstream
 
 from memory_gateway.engine.schemas import AddReply, Caller, FlushReply
 from memory_gateway.kit.errors import UpstreamRefused, UpstreamTimeout, UpstreamUnreachable
 from memory_gateway.storage.port import Database
 from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes.house import House, Json, User, ids, texts
+from tests.fakes.upstream import RecordingUpstream
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\nnot really").decode()
 

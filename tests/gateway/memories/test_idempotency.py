@@ -4,14 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.fakes.clock import TurnedClock
 
-from memory_gateway.gateway.memories import idempotency
+from memory_gateway.gateway.memories import idempotency, store
 from memory_gateway.gateway.memories.idempotency import Idempotency, KeyedRequest, StoredReply, keyed_request
 from memory_gateway.gateway.memories.tasks import Tasks
+from memory_gateway.kit.clock import rfc3339
 from memory_gateway.kit.errors import Conflict, InvalidInput, UpstreamTimeout
 from memory_gateway.kit.ids import uuid7_id
 from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes.clock import TurnedClock
 
 BODY = b'{"messages": [1, {"b": 2, "a": "\xe5\x9b\xbe"}], "session_id": "s"}'
 
@@ -116,13 +117,9 @@ async def test_another_process_waits_for_the_first(processes: list[Idempotency])
 async def test_a_holder_that_died_is_taken_over_once_its_hold_runs_out(
     processes: list[Idempotency], clock: TurnedClock, database: SqliteDatabase
 ) -> None:
-    held = {**request().params(), "body_hash": request().body_hash, "holder": "dead"}
-    await database.write(
-        lambda transaction: transaction.execute(
-            "INSERT INTO idempotency_keys VALUES (:user_id, :endpoint, :key, :body_hash, :holder, :until, :day, NULL, NULL)",
-            {**held, "until": "2026-05-28T20:26:55.000Z", "day": "2026-05-29T20:26:40.000Z"},
-        )
-    )
+    times = {"held_until": rfc3339(clock() + 15_000), "expires_at": rfc3339(clock() + 86_400_000)}
+    held = request().params(body_hash=request().body_hash, holder="dead", **times)
+    await database.write(lambda transaction: transaction.execute(store.HOLD_KEY, {**held, "now": rfc3339(clock())}))
     work = Work()
     waiting = asyncio.create_task(processes[0].once(request(), work))
     await asyncio.sleep(0.1)

@@ -1,9 +1,8 @@
-from tests.fakes import items
-
 from memory_gateway.engine.schemas import MemoryKey, MemoryType, SearchReply
 from memory_gateway.gateway.memories.found import Found
 from memory_gateway.gateway.memories.merge import best, counted, found, found_in, merged
 from memory_gateway.gateway.memories.schemas import Scope
+from tests.fakes import items
 
 
 def one(memory_id: str, score: float | None = 0.5, kind: MemoryType = "episode", scope: Scope = "resources") -> Found:

@@ -1,6 +1,7 @@
 import pytest
 from msgspec import UNSET
 
+from memory_gateway.engine.schemas import Method
 from memory_gateway.gateway.memories.overrides import floor, query_words, score, share
 from memory_gateway.gateway.memories.schemas import SearchMemories
 from memory_gateway.gateway.memories.scopes import question
@@ -36,10 +37,10 @@ def test_an_overrides_score_is_its_share_of_the_best_the_upstream_gave() -> None
 
 
 def test_only_methods_that_score_by_meaning_have_a_floor() -> None:
-    limits = {"radius": 0.4, "min_score": 0.7}
+    methods: tuple[Method, ...] = ("keyword", "vector", "hybrid", "agentic")
     found = {
-        method: floor(question("ann", SearchMemories(query="x", method=method, **limits)))
-        for method in ("keyword", "vector", "hybrid", "agentic")
+        method: floor(question("ann", SearchMemories(query="x", method=method, radius=0.4, min_score=0.7)))
+        for method in methods
     }
     assert found == {"keyword": 0.0, "vector": 0.4, "hybrid": 0.7, "agentic": 0.0}
     assert question("ann", SearchMemories(query="x")).radius is UNSET

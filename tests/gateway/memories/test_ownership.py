@@ -1,12 +1,12 @@
 import asyncio
 
 import pytest
-from tests.fakes.clock import TurnedClock
 
 from memory_gateway.gateway.memories.found import Session
 from memory_gateway.gateway.memories.ownership import Claim, Sessions
 from memory_gateway.kit.errors import Forbidden
 from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes.clock import TurnedClock
 
 CHAT = Session("default", "default", "chat:1")
 

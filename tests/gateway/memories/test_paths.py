@@ -1,12 +1,12 @@
 from urllib.parse import quote
 
 import pytest
-from tests.fakes.house import House, User
-from tests.fakes.upstream import RecordingUpstream
-from tests.gateway.memories.conftest import show
 
 from memory_gateway.gateway.memories.paths import memory_id_of
 from memory_gateway.kit.errors import InvalidInput, NotFound
+from tests.fakes.house import House, User
+from tests.fakes.upstream import RecordingUpstream
+from tests.gateway.memories.conftest import show
 
 ODD_IDS = [
     "ann_ep_20261130_00000001",

@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.fakes.upstream import sent
 
 from memory_gateway.gateway.memories.schemas import SearchMemories
 from memory_gateway.gateway.memories.scopes import Plan, plans, question
 from memory_gateway.kit.errors import InvalidInput
+from tests.fakes.upstream import sent
 
 RESOURCES = ["resource:ann:r1", "resource:ann:r2", "resource:ann:r3"]
 DEFAULTS = {
@@ -23,7 +23,7 @@ DEFAULTS = {
 }
 
 
-def planned(batch_size: int = 100, resources: list[str] | None = None, **body: Any) -> list[Plan]:
+def planned(*, batch_size: int = 100, resources: list[str] | None = None, **body: Any) -> list[Plan]:
     asked = question("ann", msgspec.convert({"query": "tea", **body}, SearchMemories))
     return plans(asked, RESOURCES if resources is None else resources, batch_size)
 
@@ -37,8 +37,8 @@ def test_without_new_fields_the_upstream_gets_the_defaults_and_nothing_more() ->
 
 
 def test_null_is_the_same_as_leaving_a_field_out() -> None:
-    names = set(SearchMemories.__struct_fields__) - {"query"}
-    assert [sent(plan.request) for plan in planned(**dict.fromkeys(names))] == [DEFAULTS]
+    nulls: dict[str, Any] = dict.fromkeys(set(SearchMemories.__struct_fields__) - {"query"})
+    assert [sent(plan.request) for plan in planned(**nulls)] == [DEFAULTS]
 
 
 def test_every_option_goes_through_as_given() -> None:
@@ -81,7 +81,7 @@ def test_an_agent_takes_the_place_of_the_user_as_owner() -> None:
 )
 @pytest.mark.parametrize("custom", [None, {"timestamp": {"gte": 1}}, {}, {"session_id": "chat:other"}])
 def test_custom_filters_and_scope_both_hold(scope: str, condition: Any, custom: Any) -> None:
-    expected = {"AND": [custom, condition]}
+    expected: Any = {"AND": [custom, condition]}
     if condition is None:
         expected = "none" if custom is None else custom
     elif custom is None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.fakes import items
-from tests.fakes.house import House, Json, User, ids, texts
-from tests.fakes.upstream import EMBEDDED_LIKE, RecordingUpstream
 
 from memory_gateway.engine.schemas import SearchReply
 from memory_gateway.kit.errors import UpstreamRefused, UpstreamTimeout
 from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes import items
+from tests.fakes.house import House, Json, User, ids, texts
+from tests.fakes.upstream import EMBEDDED_LIKE, RecordingUpstream
 
 SCOPES = ["current_chat", "resources", "all_user_memory"]
 
@@ -71,6 +71,7 @@ async def test_3_top_k_is_minus_one_or_1_to_100(everos: RecordingUpstream, ann: 
     assert [body["top_k"] for body in everos.sent("search")] == [top_k]
 
 
+NOT_OBJECTS: list[Any] = [[], "x", 7]
 FAULTY: list[tuple[Json, str]] = [
     *(({"top_k": top_k}, "top_k") for top_k in (0, -2, 101, True, 1.5, "8")),
     *(({"method": method}, "method") for method in ("fuzzy", "HYBRID", "llm_multiround", "", 1)),
@@ -78,8 +79,9 @@ FAULTY: list[tuple[Json, str]] = [
     *(({"min_score": score}, "min_score") for score in (-0.1, 1.1)),
     *(({"include_profile": flag}, "include_profile") for flag in (1, "true")),
     ({"enable_llm_rerank": 0}, "enable_llm_rerank"),
-    *(({"filters": filters}, "filters") for filters in ([], "x", 7)),
-    *(({"scope": scope}, "scope") for scope in ([], "everything")),
+    *(({"filters": filters}, "filters") for filters in NOT_OBJECTS),
+    ({"scope": []}, "scope"),
+    ({"scope": "everything"}, "scope"),
     ({"scope": ["resources", "everything"]}, "scope.1"),
     *(({"query": query}, "query") for query in ("", " \n　", "x" * 8_001, None, 7)),
     ({"conversation_id": 7}, "conversation_id"),
@@ -179,7 +181,7 @@ async def test_a_resource_is_named_and_its_file_attached_where_the_text_names_it
     everos.reply("search", SearchReply(episodes=raws))
     named, unnamed = await ann.search("heron", scope="resources")
     assert (named["resource_id"], named["resource_uri"]) == (resource["id"], f"resource://{resource['id']}")
-    (path,) = [path for path in house.storage_root.rglob("runbook.txt")]
+    (path,) = house.storage_root.rglob("runbook.txt")
     assert named["attachments"] == [{"type": "doc", "name": "runbook.txt", "internal_uri": path.as_uri()}]
     assert (unnamed["resource_id"], unnamed["attachments"]) == (resource["id"], [])
     everos.reply("search", SearchReply(episodes=[{**raw, "user_id": "anna"} for raw in raws]))

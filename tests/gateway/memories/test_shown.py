@@ -3,8 +3,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.fakes import items
-from tests.fakes.clock import TurnedClock
 
 from memory_gateway.engine.schemas import MemoryKey
 from memory_gateway.gateway.memories import shown as shown_module
@@ -14,6 +12,8 @@ from memory_gateway.gateway.memories.shown import ShownMemories
 from memory_gateway.gateway.memories.tasks import Tasks
 from memory_gateway.kit.errors import NotFound, StorageUnavailable
 from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes import items
+from tests.fakes.clock import TurnedClock
 
 
 @pytest.fixture

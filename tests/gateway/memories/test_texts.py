@@ -1,10 +1,10 @@
 from typing import Any
 
 import pytest
-from tests.fakes import items
 
 from memory_gateway.engine.schemas import MemoryType
 from memory_gateway.gateway.memories.texts import text_of
+from tests.fakes import items
 
 
 def test_an_episode_reads_as_its_text_or_else_its_summary() -> None:
@@ -33,7 +33,7 @@ def test_an_agent_skill_reads_as_name_description_and_content() -> None:
 
 
 def test_an_unprocessed_message_reads_as_its_text_and_its_items_without_any_base64() -> None:
-    content = [
+    content: list[dict[str, Any]] = [
         {"type": "text", "text": "See the whiteboard."},
         {"type": "image", "base64": "aVZCT1J3MEtHZ28=", "name": "board.png", "parsed_content": "Three boxes."},
         {"type": "audio", "base64": "UklGRg==", "name": None},

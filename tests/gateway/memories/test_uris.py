@@ -29,10 +29,8 @@ def is_allowed(folder: Path, uri: str) -> bool:
     try:
         policy.check([Message("ann", "user", 1, "hi"), Message("ann", "user", 2, content)])
     except UriNotAllowed as error:
-        assert error.field == "messages.1.content.1.uri"
-        assert error.status == 422
-        assert str(folder) not in error.message
-        return False
+        refusal = (error.status, error.field, str(folder) in error.message)
+        return refusal != (422, "messages.1.content.1.uri", False)
     return True
 
 

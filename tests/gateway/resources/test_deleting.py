@@ -16,7 +16,11 @@ HERE = ("default", "default")
 
 
 async def upload(
-    client: httpx.AsyncClient, headers: dict[str, str], content: bytes = b"notes", name: str = "notes.txt", **fields: str
+    client: httpx.AsyncClient,
+    headers: dict[str, str],
+    content: bytes = b"notes",
+    name: str = "notes.txt",
+    **fields: str,
 ) -> dict[str, Any]:
     reply = await client.post("/resources", headers=headers, data=fields, files={"file": (name, content)})
     resource: dict[str, Any] = reply.json()["resource"]

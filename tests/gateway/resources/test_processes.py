@@ -214,7 +214,11 @@ async def test_a_lease_is_renewed_while_indexing_takes_long(
 
 
 async def test_a_deleted_resource_waits_until_it_is_restored(
-    process: Process, start: StartProcess, database: SqliteDatabase, upstream: RecordingUpstream, monkeypatch: pytest.MonkeyPatch
+    process: Process,
+    start: StartProcess,
+    database: SqliteDatabase,
+    upstream: RecordingUpstream,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(Indexer, "wake", lambda self: None)

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -31,7 +32,7 @@ DELETE_MAPPINGS = "DELETE FROM memory_attachments WHERE user_id = 'ann'"
 
 
 async def upload(
-    client: httpx.AsyncClient, headers: dict[str, str], content: bytes = NOTES, name: str = "notes.txt", **fields: str
+    client: httpx.AsyncClient, headers: dict[str, str], content: bytes = NOTES, name: str = "notes.txt", **fields: Any
 ) -> httpx.Response:
     return await client.post("/resources", headers=headers, data=fields, files={"file": (name, content)})
 
@@ -99,8 +100,20 @@ async def test_an_upload_makes_its_attachment_mapping(
     uri = file_uri(storage_root / "ann" / "resources" / resource["id"] / "Meine Notizen.txt")
     assert uri.endswith("/Meine%20Notizen.txt")
     assert await database.fetch(MAPPINGS) == [
-        ("ann", "home", "default", resource["session_id"], resource["id"], "doc", "Meine Notizen.txt")
-        + (uri, "resource_upload", resource["sha256"], NOW, None)
+        (
+            "ann",
+            "home",
+            "default",
+            resource["session_id"],
+            resource["id"],
+            "doc",
+            "Meine Notizen.txt",
+            uri,
+            "resource_upload",
+            resource["sha256"],
+            NOW,
+            None,
+        )
     ]
 
 
@@ -173,7 +186,7 @@ async def test_another_users_same_bytes_are_a_resource_of_their_own(
 
 @pytest.mark.parametrize("place", [{"app_id": "other"}, {"project_id": "other"}])
 async def test_the_same_bytes_elsewhere_are_a_resource_of_their_own(
-    place: dict[str, str], client: httpx.AsyncClient, ann: dict[str, str]
+    place: dict[str, Any], client: httpx.AsyncClient, ann: dict[str, str]
 ) -> None:
     await upload(client, ann)
     assert (await upload(client, ann, **place)).json()["created"] is True

@@ -19,9 +19,13 @@ def matching(raw: dict[str, Any], attachments: Iterable[Attachment]) -> list[Att
     if not candidates:
         return []
     text = fold_name(_BETWEEN.join(_strings(raw)))
+    endings: dict[str, bool] = {}
     found: dict[str, AttachmentView] = {}
     for attachment in candidates:
-        if attachment.folded_name in text and attachment.internal_uri not in found:
+        name = attachment.folded_name
+        if (ending := name[-4:]) not in endings:
+            endings[ending] = ending in text  # most texts name no file: one look settles all of a kind
+        if endings[ending] and name in text and attachment.internal_uri not in found:
             found[attachment.internal_uri] = AttachmentView(
                 attachment.content_type, attachment.name, attachment.internal_uri
             )

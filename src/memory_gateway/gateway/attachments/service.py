@@ -1,6 +1,7 @@
 """The rules of attachments: which files belong to which session, and where files sent as base64 are kept."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from memory_gateway.storage.port import Database, Row, Transaction
 
 FOLDER = "memory_attachments"
 MAX_URI_CHARACTERS = 8192
+_folded = lru_cache(4096)(fold_name)  # the same names come with every search
 
 
 class _Session(NamedTuple):
@@ -133,7 +135,7 @@ class Attachments:
         sql, params = store.with_list(store.LIVE_OF_SESSIONS, "session_ids", session_ids)
         params |= {"user_id": user_id, "app_id": app_id, "project_id": project_id}
         for session_id, content_type, name, internal_uri in await self._database.fetch(sql, params):
-            attachment = Attachment(session_id, content_type, name, internal_uri, fold_name(name))
+            attachment = Attachment(session_id, content_type, name, internal_uri, _folded(name))
             found.setdefault(session_id, []).append(attachment)
         return found
 

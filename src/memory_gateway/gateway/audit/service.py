@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from memory_gateway.gateway.audit import store
-from memory_gateway.gateway.request_id import current_request_id
 from memory_gateway.kit.clock import Clock, rfc3339
+from memory_gateway.kit.http_request_id import current_request_id
 from memory_gateway.kit.ids import uuid7_id
 from memory_gateway.storage.port import Database, Row, Transaction
 

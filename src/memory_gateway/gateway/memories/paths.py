@@ -8,8 +8,8 @@ from urllib.parse import quote, unquote_to_bytes
 
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from memory_gateway.gateway.bodies import refuse_unclean
 from memory_gateway.kit.errors import InvalidInput, NotFound
+from memory_gateway.kit.http_json import refuse_unclean
 
 _PREFIX = b"/memories/"
 _ACTIONS = {"POST": {b"restore"}, "DELETE": {b"override"}, "GET": {b"history"}}

@@ -87,6 +87,9 @@ class Visibility:
 
 
 def content_hash(memory_type: MemoryType, raw: RawItem) -> str:
-    """Tells a memory again after its session was extracted anew and it got another id."""
-    text = collapse(fold(text_of(memory_type, raw)))
-    return hashlib.sha256(f"{memory_type}\0{raw.get('session_id')}\0{text}".encode()).hexdigest()
+    """Tells a memory again after its session was extracted anew and it got another id.
+
+    The same words said again at another time are another memory.
+    """
+    place = f"{memory_type}\0{raw.get('session_id')}\0{raw.get('timestamp')}"
+    return hashlib.sha256(f"{place}\0{collapse(fold(text_of(memory_type, raw)))}".encode()).hexdigest()

@@ -5,12 +5,12 @@ from contextlib import AsyncExitStack
 
 from multipart import MultipartSegment, PushMultipartParser, parse_options_header
 
-from memory_gateway.gateway.http import refuse_unclean
 from memory_gateway.gateway.memories.names import app_or_project
 from memory_gateway.gateway.resources.incoming import IncomingFile
 from memory_gateway.gateway.resources.schemas import UploadFields, UploadReply
 from memory_gateway.gateway.resources.service import Resources
 from memory_gateway.kit.errors import InvalidInput, MalformedRequest, PayloadTooLarge, UnsupportedFormat
+from memory_gateway.kit.http_json import refuse_unclean
 
 FIELDS = ("app_id", "project_id", "title", "user_id", "user_key")
 FRAME_BYTES = 1 << 20  # what boundaries, part headers and fields may take besides the file

@@ -9,7 +9,7 @@ import base64
 import logging
 import mimetypes
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from memory_gateway.engine.schemas import AddRequest, Caller, ContentItem, FlushRequest, Message
@@ -132,10 +132,10 @@ class Indexer:
             await self._pause()
 
     async def _pause(self) -> None:
-        try:
-            await asyncio.wait_for(self._work_came.wait(), _LOOK_AGAIN_SECONDS)
-        except TimeoutError:
-            return  # time to see whether another process left something
+        # not wait_for: on Python 3.11 it can swallow a cancellation
+        with suppress(TimeoutError):  # then it is time to see whether another process left something
+            async with asyncio.timeout(_LOOK_AGAIN_SECONDS):
+                await self._work_came.wait()
 
     @asynccontextmanager
     async def _leased(self, name: str) -> AsyncIterator[bool]:

@@ -1,0 +1,38 @@
+"""How alike two texts are: the Jaccard coefficient of their sets of character bigrams."""
+
+import unicodedata
+from fractions import Fraction
+from itertools import pairwise
+
+from memory_gateway.kit.text import fold
+
+THRESHOLD = Fraction(3, 4)
+"""From here on, this included, two texts say the same."""
+
+Bigrams = frozenset[str]
+
+
+class _LettersMarksDigits(dict[int, int | None]):
+    """For `str.translate`: keeps letters, marks and digits of any script, drops everything else."""
+
+    def __missing__(self, code_point: int) -> int | None:
+        kept = code_point if unicodedata.category(chr(code_point))[0] in "LMN" else None
+        self[code_point] = kept
+        return kept
+
+
+_KEPT = _LettersMarksDigits()
+
+
+def bigrams(text: str) -> Bigrams:
+    """The pairs of neighbouring characters of the normalised text; of a single character, that character."""
+    normal = fold(text).translate(_KEPT)
+    if len(normal) < 2:
+        return frozenset(normal)
+    return frozenset(first + second for first, second in pairwise(normal))
+
+
+def similarity(one: Bigrams, other: Bigrams) -> Fraction:
+    """|A∩B| / |A∪B| of two sets that are not both empty: texts without bigrams are compared as they are written."""
+    shared = len(one & other)
+    return Fraction(shared, len(one) + len(other) - shared)
