@@ -4,6 +4,7 @@ import importlib.util
 import io
 import random
 import time
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -13,28 +14,37 @@ from memory_gateway.kit.errors import StorageUnavailable
 from tests.documents.conftest import PICTURE, Read, needs_ocr
 from tests.fakes import documents
 
+SAMPLES = Path(str(files("memory_gateway.demo") / "samples"))
 UNREADABLE = Extraction("", "failed", "the document cannot be read: it is damaged or of a kind that is not supported")
 NO_TEXT = Extraction("", "failed", "no text was found in the document")
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 
 async def test_a_word_document_gives_its_paragraphs_in_any_script(read: Read) -> None:
-    paragraphs = ["季度预算会议改到周四下午三点。", "R&D <draft> is 5 > 3", "Ünïcödé"]
+    paragraphs = ["季度预算会议改到周四下午三点。", "R&D <draft> is 5 > 3", "Ünïcödé", r"C:\new\*x* a_b_c | `d` # e"]
     assert await read(documents.docx(paragraphs), "a.docx") == Extraction("\n\n".join(paragraphs), "success")
 
 
-async def test_a_pdf_gives_its_lines_in_any_script(read: Read) -> None:
+async def test_a_pdf_gives_its_paragraph_in_any_script(read: Read) -> None:
     lines = ["季度预算会议改到周四下午三点", "invoice 2024-118"]
-    assert await read(documents.pdf(lines), "a.pdf") == Extraction("\n".join(lines), "success")
+    assert await read(documents.pdf(lines), "a.pdf") == Extraction(" ".join(lines), "success")
 
 
-async def test_html_gives_what_a_reader_sees_and_no_script(read: Read) -> None:
+async def test_html_gives_what_a_reader_sees_as_markdown_and_no_script(read: Read) -> None:
     page = (
         "<!doctype html><html><head><style>b{color:red}</style><script>alert('evil')</script></head><body>"
         "<h1>会议纪要</h1><p>R&amp;D budget <b>approved</b></p><script>document.write('evil')</script></body></html>"
     )
     found = await read(page.encode(), "a.html")
-    assert (found.status, found.text.split()) == ("success", ["会议纪要", "R&D", "budget", "approved"])
+    assert (found.status, found.text.split()) == ("success", ["#", "会议纪要", "R&D", "budget", "**approved**"])
+
+
+async def test_headings_keep_their_place_and_show_no_style_name(read: Read) -> None:
+    found = await read((SAMPLES / "supplier-notes.docx").read_bytes(), "supplier-notes.docx")
+    assert "style_name" not in found.text
+    assert found.text.index("## Decisions") < found.text.index("Minimum order") < found.text.index("## 会议记录")
+    brief = (await read((SAMPLES / "launch-brief.pdf").read_bytes(), "launch-brief.pdf")).text
+    assert brief.index("目标") < brief.index("首月销量目标") < brief.index("渠道") < brief.index("国内只走自营网店")
 
 
 async def test_mail_gives_headers_body_and_what_is_attached(read: Read) -> None:

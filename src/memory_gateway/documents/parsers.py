@@ -8,6 +8,7 @@ import asyncio
 import importlib.util
 import io
 import os
+import re
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 NO_TEXT = "no text was found in the document"
 UNREADABLE = "the document cannot be read: it is damaged or of a kind that is not supported"
 
+# Markdown's escapes, taken back: a reader of the text is no Markdown renderer
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _MOST_PIXELS = 100_000_000
 _MOST_PAGES = 50
 _DETECTION_SIDE = 1280
@@ -55,7 +58,8 @@ def _plain(path: Path, limit_chars: int) -> str:
 
 
 def _document(content: bytes, mime_type: str) -> str:
-    text = "\n\n".join(document.content for document in asyncio.run(_parsed(content, mime_type)))
+    text = "\n\n".join(document.content.strip() for document in asyncio.run(_parsed(content, mime_type)))
+    text = _ESCAPED.sub(r"\1", text)
     if not text.strip() and mime_type == "application/pdf" and has_ocr():
         text = _scan(content)
     if not text.strip():
@@ -77,6 +81,8 @@ async def _parsed(content: bytes, mime_type: str, *, images: bool = False) -> "l
         use_cache=False,
         disable_ocr=True,
         enable_quality_processing=False,
+        output_format="markdown",  # "plain" puts a page's headings before its paragraphs, and style names into them
+        escape_markdown=True,
         images=xberg.ImageExtractionConfig(extract_images=images),
     )
     try:
