@@ -18,7 +18,10 @@ ROOT = Path(__file__).parent.parent
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The same request over and over on each of the connections, for some seconds after a warm-up."""
+    """The same request over and over on each of the connections, for some seconds after a warm-up.
+
+    ``requests``, where given, are sent in turn in its place, each once.
+    """
 
     port: int
     request: bytes
@@ -26,6 +29,7 @@ class Plan(msgspec.Struct, frozen=True):
     seconds: float
     warmup: float = 0.5
     first_number: int = 0
+    requests: tuple[bytes, ...] = ()
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -78,6 +82,8 @@ class _Run:
 
     def next_request(self) -> bytes:
         self.number += 1
+        if self.plan.requests:
+            return self.plan.requests[self.number - self.plan.first_number - 1]
         return self.plan.request.replace(COUNTER, b"%08d" % self.number)
 
     def record(self, status: int, seconds: float) -> None:

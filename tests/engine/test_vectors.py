@@ -108,6 +108,18 @@ async def test_while_the_model_is_away_keywords_answer_and_vector_says_so(tmp_pa
         assert await talk.engine.backlog() == 1
 
 
+async def test_a_model_that_is_still_loading_does_not_hold_up_a_hybrid_search(tmp_path: Path) -> None:
+    class LoadingEmbedder(HashEmbedder):
+        async def query(self, text: str) -> np.ndarray:
+            await asyncio.sleep(3600)
+            return await super().query(text)
+
+    async with open_talk(tmp_path, LoadingEmbedder()) as talk:
+        await talk.say("green tea")
+        async with asyncio.timeout(30):
+            assert await talk.found("tea", method="hybrid") == ["ann: green tea"]
+
+
 async def test_the_running_engine_embeds_what_is_added(tmp_path: Path) -> None:
     async with open_talk(tmp_path, HashEmbedder()) as talk:
         talk.engine.start()

@@ -54,20 +54,21 @@ def _episodes(number: int, add: AddRequest, asker: str) -> Iterator[RawItem]:
             session_id=add.session_id,
             text="\n".join(map(_text, add.messages)),
             score=1 / (number + 1),
-            **_names(add),
+            app_id=add.app_id,
+            project_id=add.project_id,
         )
 
 
 def _case(number: int, add: AddRequest, agent_id: str) -> RawItem:
     text = "\n".join(map(_text, add.messages))
-    return items.agent_case(
-        f"case_{number}", agent_id=agent_id, session_id=add.session_id, task_intent=text, **_names(add)
-    )
+    case = items.agent_case(f"case_{number}", agent_id=agent_id, session_id=add.session_id, task_intent=text)
+    return {**case, "app_id": add.app_id, "project_id": add.project_id}
 
 
 def _skill(number: int, add: AddRequest, agent_id: str) -> RawItem:
     text = "\n".join(map(_text, add.messages))
-    return items.agent_skill(f"skill_{number}", agent_id=agent_id, content=text, **_names(add))
+    skill = items.agent_skill(f"skill_{number}", agent_id=agent_id, content=text)
+    return {**skill, "app_id": add.app_id, "project_id": add.project_id}
 
 
 def _messages(number: int, add: AddRequest) -> Iterator[RawItem]:
@@ -77,17 +78,14 @@ def _messages(number: int, add: AddRequest) -> Iterator[RawItem]:
             session_id=add.session_id,
             sender_id=message.sender_id,
             content=_text(message),
-            **_names(add),
+            app_id=add.app_id,
+            project_id=add.project_id,
         )
 
 
 def _all_said(heard: list[tuple[int, AddRequest]], owner: str) -> str:
     said = (message for _, add in heard for message in add.messages if message.sender_id == owner)
     return "\n".join(map(_text, said))
-
-
-def _names(add: AddRequest) -> dict[str, str]:
-    return {"app_id": add.app_id, "project_id": add.project_id}
 
 
 def _text(message: Message) -> str:

@@ -6,17 +6,17 @@ over an upstream that tells everybody everything. Every reply is searched for th
 """
 
 import asyncio
+import re
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import quote
+from typing import Any, ClassVar, NamedTuple
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from memory_gateway.engine.engine import Engine
@@ -37,6 +37,9 @@ TYPES = ["episode", "profile", "agent_case", "agent_skill", "unprocessed_message
 METHODS = ["keyword", "hybrid", "agentic"]
 
 
+_AGENT = re.compile(r'"agent_id":"\w+"')
+
+
 class Step(NamedTuple):
     """One request of one user; what ``pick`` and ``other`` choose depends on the kind."""
 
@@ -52,7 +55,7 @@ class World:
     def __init__(self, house: House, users: list[User]) -> None:
         self.house = house
         self.users = users
-        self.chats = ["1", *MARKS.values()]
+        self.chats = ["1", "2", *MARKS.values()]
         self.resources: list[str] = ["none"]
         self.memories: list[tuple[str, str]] = [("episode", "none")]
         self.own_words_seen: Counter[str] = Counter()
@@ -60,14 +63,15 @@ class World:
     async def run(self, program: list[Step]) -> None:
         for user in self.users:
             await self._say(user, 0, 0)
-            await self._say(user, 1 + USERS.index(user.user_id), 3)
+            await self._say(user, 1, 3)
         for step in program:
-            await self._kinds[step.kind](self, self.users[step.user], step.pick, step.other)
+            await self.kinds[step.kind](self, self.users[step.user], step.pick, step.other)
         for user in self.users:
             await self._ask_everything(user)
 
     async def _say(self, user: User, pick: int, other: int) -> None:
-        mark, chat = MARKS[user.user_id], self.chats[pick % len(self.chats)]
+        mark = MARKS[user.user_id]
+        chat = ["1", mark, "2"][pick % 3]
         messages = [user.says(f"the {mark} falcon number {other}"), *self._more(user, other)]
         body = {"conversation_id": chat, "messages": messages, "project_id": ["default", "eu"][other // 4 % 2]}
         self._check(user, await user.post("/memories/add", body))
@@ -145,7 +149,8 @@ class World:
 
     def _check(self, user: User, response: httpx.Response) -> None:
         assert response.status_code < 500, response.text
-        self._look(user, response.content.decode() + quote(str(response.headers)))
+        # the agent of a search comes back in its items: whoever asks for an agent named like a user learns nothing
+        self._look(user, _AGENT.sub("", response.content.decode()) + str(response.headers))
         if "results" in response.text and response.status_code == 200:
             for result in response.json()["results"]:
                 assert result["memory_type"] in TYPES
@@ -159,7 +164,7 @@ class World:
             traces = (mark, f"/{other}/", f":{other}:", f'"{other}"', f"'{other}'", f'"{other}_', f"'{other}_")
             assert [trace for trace in traces if trace in reply] == [], f"{user.user_id} sees {other}: {reply}"
 
-    _kinds: dict[str, Callable[..., Any]] = {
+    kinds: ClassVar[dict[str, Callable[..., Any]]] = {
         "say": _say,
         "flush": _flush,
         "upload": _upload,
@@ -213,7 +218,7 @@ async def live(open_house: OpenHouse, program: list[Step]) -> World:
 
 number = st.integers(0, 23)
 programs = st.lists(
-    st.builds(Step, st.sampled_from(sorted(World._kinds)), st.integers(0, 3), number, number), min_size=5, max_size=40
+    st.builds(Step, st.sampled_from(sorted(World.kinds)), st.integers(0, 3), number, number), min_size=5, max_size=40
 )
 
 
@@ -221,7 +226,13 @@ programs = st.lists(
 def test_no_reply_ever_holds_a_trace_of_another_user(open_house: OpenHouse) -> None:
     own_words_seen: Counter[str] = Counter()
 
-    @settings(max_examples=12, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=12,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],  # a program that fails is short enough to read, and shrinking it takes minutes
+        suppress_health_check=list(HealthCheck),
+    )
     @given(programs)
     def everything_stays_apart(program: list[Step]) -> None:
         own_words_seen.update(asyncio.run(live(open_house, program)).own_words_seen)

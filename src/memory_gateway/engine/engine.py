@@ -1,5 +1,7 @@
 """The embedded engine: conversations and documents in, ranked memories out, on any `Database`."""
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -30,11 +32,12 @@ from memory_gateway.engine.search import load_segments, open_scope, search, spac
 from memory_gateway.engine.validation import check_add, check_get, check_place, check_search
 from memory_gateway.engine.vectors import VectorWorker
 from memory_gateway.kit.clock import Clock
-from memory_gateway.kit.errors import MemoryGatewayError, UpstreamRefused
+from memory_gateway.kit.errors import EmbeddingUnavailable, UpstreamRefused
 from memory_gateway.storage.leases import Leases
 from memory_gateway.storage.port import Database, Transaction
 
 _DEFAULT_RADIUS = 0.5
+_PATIENCE_SECONDS = 2.0  # a loaded model takes milliseconds; loading it takes a second or more
 
 
 class Engine:
@@ -114,18 +117,19 @@ class Engine:
         return _DEFAULT_RADIUS if request.top_k == -1 else 0.0
 
     async def _query_vector(self, request: SearchRequest) -> Vector | None:
+        """None where keywords alone shall answer: no embedder, or one that is away or still being loaded."""
         if request.method == "keyword":
             return None
         if self._embedder is None:
             if request.method == "vector":
                 raise UpstreamRefused(422, "PROVIDER_NOT_CONFIGURED", "method 'vector' needs an embedder; none is set")
             return None
-        try:
+        if request.method == "vector":
             return await self._embedder.query(request.query[:QUERY_CHARS])
-        except MemoryGatewayError:
-            if request.method == "vector":
-                raise
-            return None  # the keyword channels still answer; health says that vectors do not
+        with contextlib.suppress(EmbeddingUnavailable, TimeoutError):  # health says that vectors are missing
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                return await self._embedder.query(request.query[:QUERY_CHARS])
+        return None
 
     async def get(self, request: GetRequest, caller: Caller) -> GetReply:
         """A page of one kind of memory, in order of time."""

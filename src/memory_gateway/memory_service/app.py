@@ -12,7 +12,7 @@ from memory_gateway.memory_service.bodies import ServiceRequest
 from memory_gateway.memory_service.entries import routes as entries_routes
 from memory_gateway.memory_service.entries.service import Entries
 from memory_gateway.memory_service.errors import EXCEPTION_HANDLERS
-from memory_gateway.memory_service.health import get_health
+from memory_gateway.memory_service.health import Health, get_health
 from memory_gateway.memory_service.thinking import routes as thinking_routes
 from memory_gateway.memory_service.thinking.service import Thinking
 from memory_gateway.storage.port import Database
@@ -38,9 +38,9 @@ def build_service_app(
     app = Litestar(
         route_handlers=[Router(PREFIX, route_handlers=[get_health, *entries_routes.ROUTES, *thinking_routes.ROUTES])],
         dependencies={
-            "entries": Provide(lambda: entries, sync_to_thread=False),
-            "thinking": Provide(lambda: thinking, sync_to_thread=False),
-            "database": Provide(lambda: database, sync_to_thread=False),
+            "entries": _always(entries),
+            "thinking": _always(thinking),
+            "health": _always(Health(database)),
         },
         guards=[require_access, refuse_bad_address],
         exception_handlers=EXCEPTION_HANDLERS,
@@ -53,3 +53,7 @@ def build_service_app(
     # outside of the router, so that unknown paths and methods get an id as well
     app.asgi_handler = RequestIds(app.asgi_handler, new_request_id)
     return app
+
+
+def _always(service: object) -> Provide:
+    return Provide(lambda: service, sync_to_thread=False)

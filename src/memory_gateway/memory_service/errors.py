@@ -27,6 +27,7 @@ DATABASE_FAULT = "数据库错误"
 INTERNAL_FAULT = "内部错误"
 
 _logger = logging.getLogger(__name__)
+_DISCONNECTED = "client disconnected prematurely"
 _CHOICES = {"category": CATEGORIES, "source": get_args(Source)}
 
 
@@ -61,6 +62,10 @@ def _framework_error(request: Request[Any, Any, Any], error: HTTPException) -> R
     status = HTTPStatus(error.status_code)
     if status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}:
         return _reply(status, status.phrase.lower(), error.headers)
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return _reply(status, BAD_FORMAT + "the body is too large")
+    if error.detail == _DISCONNECTED:
+        return _reply(400, BAD_FORMAT + "the client went away")
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return _unexpected_error(request, error)
     return _reply(status, BAD_FORMAT + status.phrase.lower(), error.headers)

@@ -15,27 +15,32 @@ PING = "SELECT MAX(number) FROM schema_migrations"
 _PATIENCE_SECONDS = 1.0
 
 
-class ServiceHealth(msgspec.Struct, frozen=True):
+class HealthReply(msgspec.Struct, frozen=True):
     """The whole reply."""
 
     status: Literal["ok", "degraded"]
     service: Literal["memory-service"] = "memory-service"
 
 
+class Health:
+    """Asks the database how it is: a real read, off the event loop, so that a disk that hangs is given up in time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def report(self) -> HealthReply:
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._database.read(_ping)
+        except (StorageUnavailable, DatabaseFault, TimeoutError):
+            return HealthReply("degraded")
+        return HealthReply("ok")
+
+
+async def _ping(transaction: Transaction) -> list[Row]:
+    return await transaction.fetch(PING)
+
+
 @get("/health", opt=OPEN_TO_ALL)
-async def get_health(database: NamedDependency[Database]) -> ServiceHealth:
-    return ServiceHealth("ok" if await _answers(database) else "degraded")
-
-
-async def _answers(database: Database) -> bool:
-    """A real read, off the event loop: where the disk hangs, this gives up in time."""
-    try:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
-            await database.read(_ping)
-    except (StorageUnavailable, DatabaseFault, TimeoutError):
-        return False
-    return True
-
-
-async def _ping(transaction: Transaction) -> Row | None:
-    return await transaction.fetch_one(PING)
+async def get_health(health: NamedDependency[Health]) -> HealthReply:
+    return await health.report()

@@ -38,6 +38,23 @@ async def send(
     return await client.post("/resources", content=content, headers={**FORM, **headers})
 
 
+class Watched:
+    """A body whose file comes in pieces of 1000 bytes; ``pieces`` of them were asked for."""
+
+    def __init__(self, before: bytes = b"", after: bytes = b"", most: int = 100) -> None:
+        self.pieces = 0
+        self._before = before
+        self._after = after
+        self._most = most
+
+    async def content(self) -> AsyncIterator[bytes]:
+        yield self._before + b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
+        while self.pieces < self._most:
+            self.pieces += 1
+            yield b"x" * 1000
+        yield b"\r\n" + body(self._after)
+
+
 def error(reply: httpx.Response) -> tuple[int, str, Any]:
     fault = reply.json()["error"]
     return reply.status_code, fault["code"], fault.get("details", {}).get("field")
@@ -72,19 +89,19 @@ async def test_other_fields_may_stand_behind_the_file(client: httpx.AsyncClient,
 async def test_credentials_behind_the_file_are_401_and_the_file_is_unread(
     client: httpx.AsyncClient, ann: dict[str, str]
 ) -> None:
-    taken = 0
+    watched = Watched(after=field("user_id", "ann") + field("user_key", ann["X-User-Key"]))
+    assert error(await send(client, watched.content(), {})) == (401, "unauthorized", None)
+    assert watched.pieces <= 1
 
-    async def content() -> AsyncIterator[bytes]:
-        nonlocal taken
-        yield b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
-        for _ in range(100):
-            taken += 1
-            yield b"x" * 1000
-        yield b"\r\n" + body(field("user_id", "ann"), field("user_key", ann["X-User-Key"]))
 
-    reply = await send(client, content(), {})
-    assert error(reply) == (401, "unauthorized", None)
-    assert taken <= 1
+@pytest.mark.usefixtures("nothing_stays")
+@pytest.mark.parametrize("name", ["nonsense", "app_id"])
+async def test_a_bad_field_before_the_file_is_told_with_the_file_unread(
+    name: str, client: httpx.AsyncClient, ann: dict[str, str]
+) -> None:
+    watched = Watched(before=field(name, "../x"))
+    assert error(await send(client, watched.content(), ann)) == (422, "invalid_input", name)
+    assert watched.pieces <= 1
 
 
 @pytest.mark.usefixtures("nothing_stays")
@@ -189,20 +206,18 @@ async def test_a_file_of_exactly_the_limit_is_taken(client: httpx.AsyncClient, a
 
 
 @pytest.mark.usefixtures("nothing_stays")
+async def test_a_file_of_one_byte_more_is_413(client: httpx.AsyncClient, ann: dict[str, str]) -> None:
+    reply = await send(client, body(file(b"x" * (MAX_UPLOAD_BYTES + 1))), ann)
+    assert error(reply) == (413, "payload_too_large", None)
+
+
+@pytest.mark.usefixtures("nothing_stays")
 async def test_a_file_above_the_limit_is_413_before_it_is_read_whole(
     client: httpx.AsyncClient, ann: dict[str, str]
 ) -> None:
-    taken = 0
-
-    async def content() -> AsyncIterator[bytes]:
-        nonlocal taken
-        yield b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
-        for _ in range(10 * MAX_UPLOAD_BYTES // 1000):
-            taken += 1000
-            yield b"x" * 1000
-
-    assert error(await send(client, content(), ann)) == (413, "payload_too_large", None)
-    assert taken <= MAX_UPLOAD_BYTES + 2000
+    watched = Watched(most=10 * MAX_UPLOAD_BYTES // 1000)
+    assert error(await send(client, watched.content(), ann)) == (413, "payload_too_large", None)
+    assert watched.pieces <= MAX_UPLOAD_BYTES // 1000 + 2
 
 
 @pytest.mark.usefixtures("nothing_stays")

@@ -14,7 +14,7 @@ class IncomingFile:
     """`write` the bytes as they come, then `finish`; `close` removes what is not finished.
 
     ``head`` holds its beginning. ``size`` counts what came; ``sha256`` is of all bytes once it is finished.
-    ``kept``: a row names the file now.
+    ``kept``: a row names the file now, so there is nothing to clean up.
     """
 
     def __init__(self, user_id: str, resource_id: str, name: str, path: Path, max_bytes: int) -> None:

@@ -12,7 +12,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from memory_gateway.engine.schemas import AddRequest, Caller, ContentItem, FlushRequest, Message
+from msgspec import Struct
+
+from memory_gateway.engine.schemas import AddReply, AddRequest, Caller, ContentItem, FlushRequest, Message
 from memory_gateway.gateway.resources import store
 from memory_gateway.gateway.resources.schemas import Resource, Status, StoredResource
 from memory_gateway.kit.clock import epoch_ms
@@ -28,6 +30,20 @@ _LOOK_AGAIN_SECONDS = 30.0
 _WORKERS = 2
 _BASE64_PIECE = 3 << 20  # a multiple of three, so that the pieces' codes can be joined
 _logger = logging.getLogger(__name__)
+
+
+class Outcome(Struct, frozen=True):
+    """How a resource ends: ``failed`` is a file that is kept, and found by its name alone."""
+
+    status: Status
+    error: str | None = None
+
+
+def outcome_of(reply: AddReply) -> Outcome:
+    """What the upstream said of the file: read, read in part, or not at all."""
+    for note in reply.notes:
+        return Outcome("indexed" if note.readable else "failed", note.message)
+    return Outcome("indexed")
 
 
 class Indexer:
@@ -68,8 +84,8 @@ class Indexer:
         finally:
             self._held.discard(resource_id)
 
-    async def send(self, stored: StoredResource) -> None:
-        """One message from the user that holds the file, then a flush."""
+    async def send(self, stored: StoredResource) -> Outcome:
+        """One message from the user that holds the file, then a flush; what became of the file's text."""
         resource, path = stored.resource, stored.path(self._root)
         caller = Caller(user_id=stored.user_id, own_files={stored.internal_uri: path})
         message = Message(
@@ -79,12 +95,18 @@ class Indexer:
             content=[await self._item(stored, path)],
         )
         place = (resource.app_id, resource.project_id)
-        await self._upstream.add(AddRequest(resource.session_id, (message,), *place), caller)
+        reply = await self._upstream.add(AddRequest(resource.session_id, (message,), *place), caller)
         await self._upstream.flush(FlushRequest(resource.session_id, *place), caller)
+        return outcome_of(reply)
 
-    async def settle(self, stored: StoredResource, status: Status, error: str | None = None) -> None:
+    async def settle(self, stored: StoredResource, outcome: Outcome) -> None:
         """Write down how it went."""
-        params = {"user_id": stored.user_id, "id": stored.resource.id, "status": status, "error": error}
+        params = {
+            "user_id": stored.user_id,
+            "id": stored.resource.id,
+            "status": outcome.status,
+            "error": outcome.error,
+        }
 
         async def work(transaction: Transaction) -> None:
             await transaction.execute(store.SET_STATUS, params)
@@ -109,14 +131,13 @@ class Indexer:
         if stored is None or stored.resource.status != "stored":
             return False  # finished by another process between the look and the lease
         try:
-            await self.send(stored)
+            outcome = await self.send(stored)
         except MemoryGatewayError as error:
-            await self.settle(stored, "failed", error.message)
+            outcome = Outcome("failed", error.message)
         except Exception:
             _logger.exception("resource %s could not be indexed", resource_id)
-            await self.settle(stored, "failed", MemoryGatewayError().message)
-        else:
-            await self.settle(stored, "indexed")
+            outcome = Outcome("failed", MemoryGatewayError().message)
+        await self.settle(stored, outcome)
         return True
 
     async def _work_off(self) -> None:

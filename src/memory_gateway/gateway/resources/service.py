@@ -255,12 +255,12 @@ class Resources:
 
     async def _index_now(self, new: StoredResource) -> Resource:
         try:
-            await self._indexer.send(new)
+            outcome = await self._indexer.send(new)
         except Exception:
             await self._undo(new)
             raise
-        await self._indexer.settle(new, "indexed")
-        return structs.replace(new.resource, status="indexed")
+        await self._indexer.settle(new, outcome)
+        return structs.replace(new.resource, status=outcome.status, error=outcome.error)
 
     async def _undo(self, new: StoredResource) -> None:
         """The upstream did not take it: it was never here."""

@@ -15,7 +15,6 @@ from memory_gateway.memory_service.entries.schemas import (
 )
 from memory_gateway.storage.port import Database
 
-
 Memories = list[MemoryEntry]
 Page = tuple[Memories, int]
 

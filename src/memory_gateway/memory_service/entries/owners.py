@@ -1,0 +1,79 @@
+"""A user in this room: a number that keeps the user's rows together, and counters that change with every write."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from memory_gateway.memory_service.entries import store
+from memory_gateway.storage.port import Transaction
+
+_ENTRY_BITS = 32
+
+
+class Owner(Struct):
+    """The user's row, as it will be when the transaction ends.
+
+    ``change_no`` grows with every change of an entry but an access; ``unindexed_count`` entries await the text index,
+    which names entries ``indexed_count`` times in ``segment_count`` segments.
+    """
+
+    user_no: int
+    user_id: str
+    last_entry_no: int
+    change_no: int
+    unindexed_count: int
+    indexed_count: int
+    segment_count: int
+
+    @property
+    def keys(self) -> dict[str, int]:
+        """The range of the user's keys, for statements with ``:after`` and ``:last``."""
+        return {
+            "user_no": self.user_no,
+            "after": entry_key(self.user_no, 0),
+            "last": entry_key(self.user_no, self.last_entry_no),
+        }
+
+
+def entry_key(user_no: int, entry_no: int) -> int:
+    """The key of an entry's row."""
+    return user_no << _ENTRY_BITS | entry_no
+
+
+def entry_no_of(key: int) -> int:
+    """The number of the entry among its user's, from 1 in the order of making."""
+    return key & ((1 << _ENTRY_BITS) - 1)
+
+
+def user_no_of(key: int) -> int:
+    """Whose entry it is."""
+    return key >> _ENTRY_BITS
+
+
+async def find_owner(transaction: Transaction, user_id: str) -> Owner | None:
+    """None for a user who never stored anything."""
+    row = await transaction.fetch_one(store.FIND_USER, {"user_id": user_id})
+    return None if row is None else Owner(row[0], user_id, *row[1:])
+
+
+async def open_owner(transaction: Transaction, user_id: str) -> Owner:
+    """The user's row, made if need be."""
+    row = await transaction.fetch_one(store.FIND_USER, {"user_id": user_id})
+    if row is None:
+        await transaction.execute(store.CREATE_USER, {"user_id": user_id})
+        (row,) = await transaction.fetch(store.FIND_USER, {"user_id": user_id})
+    return Owner(row[0], user_id, *row[1:])
+
+
+async def save_owner(transaction: Transaction, owner: Owner) -> None:
+    """Write the counters down."""
+    await transaction.execute(store.SAVE_USER, asdict(owner))
+
+
+def chunks_of_keys(keys: list[int]) -> Iterator[dict[str, int]]:
+    """Parameters for statements that take `store.KEYS_AT_ONCE` keys; the last are filled up with a key nobody has."""
+    for start in range(0, len(keys), store.KEYS_AT_ONCE):
+        chunk = keys[start : start + store.KEYS_AT_ONCE]
+        padded = [*chunk, *[-1] * (store.KEYS_AT_ONCE - len(chunk))]
+        yield {f"key_{number}": key for number, key in enumerate(padded)}
