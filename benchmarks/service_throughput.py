@@ -1,8 +1,8 @@
 """How much quicker is the Memory-Service than its twin on FastAPI, Pydantic and SQLAlchemy: list of 50, get, create?
 
-The twin's create only inserts a row with its index entries, as durably; the service's looks for something similar first.
-The twin's get counts no access; the service's does. Both are loaded in turns, each alone while it is measured, and the
-medians are compared.
+The twin's create only inserts a row and its index entries, as durably; the service's looks for something similar
+first. The twin's get counts no access; the service's does. Both are loaded in turns, each alone while it is measured,
+and the medians are compared.
 """
 
 import asyncio

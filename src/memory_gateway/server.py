@@ -131,6 +131,7 @@ async def open_rooms(settings: Settings) -> AsyncIterator[Rooms]:
         database = await stack.enter_async_context(open_storage(settings))
         upstream = await stack.enter_async_context(open_upstream(settings, database))
         rooms = build_rooms(settings, database, upstream)
+        stack.push_async_callback(rooms.attachments.close)
         stack.push_async_callback(rooms.resources.close)
         stack.push_async_callback(rooms.memories.close)
         await rooms.attachments.backfill()

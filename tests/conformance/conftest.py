@@ -8,6 +8,7 @@ a change of the suite (on an empty root; `tests/conformance/everos-recorded.json
 
 import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -38,12 +39,11 @@ def upstream_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def world(everos: httpx.AsyncBaseTransport | None, tmp_path: Path) -> AsyncIterator[World]:
+async def world(everos: httpx.AsyncBaseTransport | None, seeded_folder: Path, tmp_path: Path) -> AsyncIterator[World]:
     """The upstream with the corpus in it."""
     if everos is None:
-        async with embedded(tmp_path) as upstream:
-            await seed(upstream)
-            await _embedding_done(upstream)
+        shutil.copytree(seeded_folder, tmp_path / "data")
+        async with embedded(tmp_path / "data") as upstream:
             yield World("embedded", upstream)
         return
     async with httpx.AsyncClient(transport=everos) as client:
@@ -54,14 +54,25 @@ async def world(everos: httpx.AsyncBaseTransport | None, tmp_path: Path) -> Asyn
 async def embedded(folder: Path) -> AsyncIterator[Upstream]:
     """The embedded upstream on a fresh database, with an embedder, so that every method answers."""
     settings = Settings(data_dir=folder)
-    async with open_storage(settings) as database:
-        async with open_engine(settings, database, HashEmbedder(), holder="conformance") as engine:
-            engine.start()
-            yield EmbeddedUpstream(engine, settings)
+    async with (
+        open_storage(settings) as database,
+        open_engine(settings, database, HashEmbedder(), holder="conformance") as engine,
+    ):
+        engine.start()
+        yield EmbeddedUpstream(engine, settings)
 
 
-async def _embedding_done(upstream: Upstream) -> None:
-    async with asyncio.timeout(10):
+@pytest.fixture(scope="session")
+def seeded_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder of the embedded upstream with the corpus in it, every turn with its vector."""
+    folder = tmp_path_factory.mktemp("conformance") / "data"
+    asyncio.run(_seed_embedded(folder))
+    return folder
+
+
+async def _seed_embedded(folder: Path) -> None:
+    async with asyncio.timeout(60), embedded(folder) as upstream:
+        await seed(upstream)
         while (await upstream.health()).backlog:
             await asyncio.sleep(0.01)
 

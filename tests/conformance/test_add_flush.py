@@ -1,8 +1,8 @@
 """Adding and closing."""
 
 from memory_gateway.engine.schemas import AddReply, ContentItem, FlushReply, Message
-from tests.conformance.corpus import START, bot, outcome, user
-from tests.conformance.world import World, sessions
+from tests.conformance.corpus import START, bot, user
+from tests.conformance.world import World
 
 
 async def test_an_add_counts_the_requests_messages(world: World) -> None:
@@ -47,21 +47,6 @@ async def test_words_after_a_flush_become_an_episode_of_their_own(world: World) 
     assert "coffee" in newer["episode"]
     assert "coffee" not in older["episode"]
     assert newer["id"] != older["id"]
-
-
-async def test_words_without_a_user_are_closed_but_make_no_episode(world: World) -> None:
-    app = "conformance-no-user"
-    await world.add("s", bot("a note to self", START), app=app)
-    assert await world.flush("s", app=app) == FlushReply("extracted")
-    assert sessions(await world.search(app_id=app)) == []
-    assert await world.buffered("s", app=app) == []
-
-
-async def test_tool_outcomes_alone_are_nothing_to_close(world: World) -> None:
-    app = "conformance-tools-only"
-    await world.add("s", outcome(1, "a note", START), app=app)
-    assert await world.flush("s", app=app) == FlushReply("no_extraction")
-    assert [message["content"] for message in await world.buffered("s", app=app)] == ["a note"]
 
 
 async def test_one_text_item_is_its_text(world: World) -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from memory_gateway.engine.schemas import ContentItem, Message
+from memory_gateway.engine.schemas import ContentItem, FlushReply, Message
 from memory_gateway.kit.errors import UpstreamRefused
-from tests.conformance.corpus import EVE, OPEN_APP, START, user
+from tests.conformance.corpus import EVE, OPEN_APP, START, bot, outcome, user
 from tests.conformance.filters import KEPT
 from tests.conformance.world import METHODS, World, sessions
 
@@ -124,3 +124,35 @@ async def test_a_profile(world: World) -> None:
     """Embedded: the user's stated facts, none here. EverOS: written from the conversations."""
     profiles = (await world.search(include_profile=True)).profiles
     assert len(profiles) == {"embedded": 0, "everos": 1}[world.name]
+
+
+async def test_words_without_a_user(world: World) -> None:
+    """Embedded: the caller owns whatever was said in their sessions. EverOS: closed, and owned by nobody."""
+    app = "conformance-no-user"
+    await world.add("s", bot("a note to self", START), app=app)
+    assert await world.flush("s", app=app) == FlushReply("extracted")
+    assert await world.buffered("s", app=app) == []
+    found = sessions(await world.search(app_id=app))
+    assert found == {"embedded": ["s"], "everos": []}[world.name]
+
+
+async def test_tool_outcomes_alone(world: World) -> None:
+    """Embedded: closed like any words. EverOS: nothing to close, they wait for more."""
+    app = "conformance-tools-only"
+    await world.add("s", outcome(1, "a note", START), app=app)
+    status = (await world.flush("s", app=app)).status
+    waiting = [message["content"] for message in await world.buffered("s", app=app)]
+    assert (status, waiting) == {"embedded": ("extracted", []), "everos": ("no_extraction", ["a note"])}[world.name]
+
+
+async def test_a_quote_in_a_time(world: World) -> None:
+    """Refused by both; EverOS, which builds SQL from it, says so."""
+    with pytest.raises(UpstreamRefused) as caught:
+        await world.search(filters={"timestamp": {"gte": "2026'"}})
+    assert (
+        caught.value.message
+        == {
+            "embedded": "timestamp value for 'timestamp' must be ms or ISO string",
+            "everos": "timestamp string for 'timestamp' contains a quote",
+        }[world.name]
+    )

@@ -1,14 +1,19 @@
 """The Memory-Service over a real database, spoken to without a network."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
 from litestar import Litestar
 
+from memory_gateway.kit.ids import uuid7_id
 from memory_gateway.memory_service.app import build_service_app
 from memory_gateway.memory_service.entries.service import Entries
 from memory_gateway.memory_service.thinking.service import Thinking
-from memory_gateway.storage.port import Database
+from memory_gateway.storage.migrate import migrate
+from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes.clock import TurnedClock
 
 MAX_BODY_BYTES = 100_000
@@ -18,11 +23,11 @@ ADDRESS = "http://127.0.0.1:8094"
 class ServiceHouse:
     """Everything that a test looks at or turns."""
 
-    def __init__(self, database: Database, clock: TurnedClock, entries: Entries, thinking: Thinking) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self.database = database
-        self.clock = clock
-        self.entries = entries
-        self.thinking = thinking
+        self.clock = TurnedClock()
+        self.entries = Entries(database, self.clock, uuid7_id)
+        self.thinking = Thinking(database, self.clock, uuid7_id)
 
     def app(self, *, host: str = "127.0.0.1", service_token: str | None = None) -> Litestar:
         return build_service_app(
@@ -46,3 +51,16 @@ class ServiceHouse:
             for table in ("memory_entries", "thinking_logs")
             for row in await self.database.fetch(f"SELECT * FROM {table} ORDER BY id")
         ]
+
+
+@asynccontextmanager
+async def open_house(folder: Path) -> AsyncIterator[ServiceHouse]:
+    """On a new database in the folder; its background work runs until the end."""
+    house = ServiceHouse(SqliteDatabase(folder / "service.db"))
+    await migrate(house.database, house.clock)
+    house.entries.start()
+    try:
+        yield house
+    finally:
+        await house.entries.close()
+        await house.database.close()

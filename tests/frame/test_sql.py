@@ -18,12 +18,17 @@ ACROSS_USERS = {
     "gateway.accounts.FIND_TAKEN_ID": "an id is taken when anybody has it",
     "gateway.accounts.LIST_USERS": "the operator's command line",
     "gateway.accounts.UNFINISHED_ERASURES": "which erasure goes on next",
+    "gateway.attachments.BACKFILL": "run at start-up",
     "gateway.attachments.CLAIM_EXPIRED": "whose interrupted files are swept next",
     "gateway.resources.UNFINISHED": "whose file is indexed next",
+    "memory_service.entries.USER_IDS": "whom the daily decay visits next",
+    "memory_service.entries.FIND_BY_ID": "an entry is asked for by id alone",
+    "memory_service.thinking.FIND": "the API gives a log by its id alone",
+    "memory_service.thinking.STATS_OF_ALL": "counts, shows none",
 }
 
 _STATEMENT = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b", re.IGNORECASE)
-_OWNER = r"\b(user_id|space_no)"
+_OWNER = r"\b(user_id|space_no|user_no)"
 
 
 def statements() -> Iterator[tuple[str, str]]:

@@ -4,34 +4,19 @@ from pathlib import Path
 import httpx
 import pytest
 
-from memory_gateway.kit.ids import uuid7_id
-from memory_gateway.memory_service.entries.service import Entries
-from memory_gateway.memory_service.thinking.service import Thinking
-from memory_gateway.storage.migrate import migrate
 from memory_gateway.storage.sqlite import SqliteDatabase
-from tests.fakes.clock import TurnedClock
-from tests.fakes.memory_service import ServiceHouse
+from tests.fakes.memory_service import ServiceHouse, open_house
 
 
 @pytest.fixture
-def clock() -> TurnedClock:
-    return TurnedClock()
+async def house(tmp_path: Path) -> AsyncIterator[ServiceHouse]:
+    async with open_house(tmp_path) as house:
+        yield house
 
 
 @pytest.fixture
-async def database(tmp_path: Path, clock: TurnedClock) -> AsyncIterator[SqliteDatabase]:
-    database = SqliteDatabase(tmp_path / "service.db")
-    await migrate(database, clock)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def house(database: SqliteDatabase, clock: TurnedClock) -> AsyncIterator[ServiceHouse]:
-    entries = Entries(database, clock, uuid7_id)
-    entries.start()
-    yield ServiceHouse(database, clock, entries, Thinking(database, clock, uuid7_id))
-    await entries.close()
+def database(house: ServiceHouse) -> SqliteDatabase:
+    return house.database
 
 
 @pytest.fixture

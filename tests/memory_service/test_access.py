@@ -1,5 +1,4 @@
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
 
 import httpx
 import pytest
@@ -65,8 +64,7 @@ async def kept(client: httpx.AsyncClient, house: ServiceHouse) -> AsyncIterator[
 
 async def send(client: httpx.AsyncClient, call: Call, kept: Kept, **headers: str) -> httpx.Response:
     method, path, body = call
-    given: dict[str, Any] = {} if body is None else {"json": body}
-    return await client.request(method, f"/api/v1{path.format(**kept)}", headers=headers, **given)
+    return await client.request(method, f"/api/v1{path.format(**kept)}", headers=headers, json=body)
 
 
 @pytest.mark.parametrize("host", FOREIGN_HOSTS)

@@ -74,7 +74,7 @@ async def test_a_database_that_is_gone_is_500_in_the_words_of_the_api(
 ) -> None:
     await database.close()
     with caplog.at_level(logging.ERROR):
-        reply = await client.request(method, f"/api/v1{path}", **({} if body is None else {"json": body}))
+        reply = await client.request(method, f"/api/v1{path}", json=body)
     assert (reply.status_code, reply.text) == (500, '{"error":"数据库错误"}')
     assert reply.headers["x-request-id"] in caplog.text
 
@@ -88,7 +88,7 @@ async def test_what_the_database_says_never_leaves_the_house(
             await transaction.execute(f"DROP TABLE {table}")
 
     await database.write(break_it)
-    reply = await client.request(method, f"/api/v1{path}", **({} if body is None else {"json": body}))
+    reply = await client.request(method, f"/api/v1{path}", json=body)
     assert (reply.status_code, reply.text) == (500, '{"error":"数据库错误"}')
 
 

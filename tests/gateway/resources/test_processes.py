@@ -168,6 +168,28 @@ async def test_two_processes_never_index_the_same_resource(
     assert len(sessions) == len(set(sessions)) == 6
 
 
+async def test_what_another_process_finished_between_look_and_lease_is_left_alone(
+    process: Process,
+    start: StartProcess,
+    database: SqliteDatabase,
+    upstream: RecordingUpstream,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Indexer, "wake", lambda self: None)
+    await upload(process, BIG)
+    other = start("two")
+    acquire = other.resources._indexer._leases.acquire
+
+    async def late(name: str, *, seconds: float) -> bool:
+        assert await process.resources._indexer.index_next()
+        return await acquire(name, seconds=seconds)
+
+    monkeypatch.setattr(other.resources._indexer._leases, "acquire", late)
+    assert not await other.resources._indexer.index_next()
+    assert await statuses(database) == ["indexed"]
+    assert len(upstream.requests("add")) == 1
+
+
 async def test_what_another_process_indexes_before_its_answer_is_left_to_it(
     process: Process, start: StartProcess, database: SqliteDatabase, upstream: RecordingUpstream
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from memory_gateway.engine.schemas import AddRequest, Caller, ContentItem, FlushRequest, Message
+from memory_gateway.engine.schemas import AddReply, AddRequest, Caller, ContentItem, DocumentNote, FlushRequest, Message
 from memory_gateway.kit.errors import UpstreamRefused, UpstreamTimeout
 from memory_gateway.kit.files import file_uri
 from memory_gateway.storage.sqlite import SqliteDatabase
@@ -279,6 +279,23 @@ async def test_a_bug_in_the_background_is_told_without_its_words(
     assert await settled(client, ann, resource["id"]) == ("failed", "internal error")
     second = (await upload(client, ann, BIG + b"2")).json()["resource"]
     assert await settled(client, ann, second["id"]) == ("indexed", None)
+
+
+@pytest.mark.parametrize("content", [NOTES, BIG], ids=["small", "big"])
+@pytest.mark.parametrize(("readable", "status"), [(True, "indexed"), (False, "failed")])
+async def test_what_could_not_be_read_of_a_file_is_told_and_the_file_is_kept(
+    content: bytes,
+    readable: bool,
+    status: str,
+    client: httpx.AsyncClient,
+    ann: dict[str, str],
+    upstream: RecordingUpstream,
+) -> None:
+    note = DocumentNote("notes.txt", readable, "only 3 of 5 pages could be read")
+    upstream.reply("add", AddReply(1, "accumulated", (note,)))
+    resource = (await upload(client, ann, content)).json()["resource"]
+    assert await settled(client, ann, resource["id"]) == (status, "only 3 of 5 pages could be read")
+    assert (await client.get(f"/resources/{resource['id']}/content", headers=ann)).content == content
 
 
 @pytest.mark.parametrize("content", [NOTES, BIG])

@@ -1,6 +1,6 @@
 """The SQL of attachments and of the intents that guard their files.
 
-Statements over all users, each bounded by a lease or run once at start-up: `ACROSS_USERS`.
+`BACKFILL` and `CLAIM_EXPIRED` are the statements over all users: run at start-up, and bounded by a lease.
 """
 
 from collections.abc import Sequence
@@ -95,8 +95,6 @@ UPDATE file_intents SET claimed = 1, expires_at_ms = :expires_at_ms WHERE expire
 RETURNING user_id, folder
 """
 FORGET_INTENTS = "DELETE FROM file_intents WHERE user_id = :user_id"
-
-ACROSS_USERS = (BACKFILL, CLAIM_EXPIRED)
 
 
 def with_list(sql: str, name: str, values: Sequence[str]) -> tuple[str, dict[str, Any]]:

@@ -76,4 +76,3 @@ FROM user_resources WHERE user_id = :user_id ORDER BY created_at, id
 """
 ERASE = "DELETE FROM user_resources WHERE user_id = :user_id"
 
-ACROSS_USERS = (UNFINISHED,)

@@ -5,12 +5,14 @@ and knows that line's stamp. Where the log still has it there, everything before
 it, and only what follows is read: the writes of other processes, and of this one.
 """
 
-from msgspec import Struct
+import secrets
+from collections.abc import Iterator
+
 import numpy as np
+from msgspec import Struct
 
 from memory_gateway.memory_service.entries import store
 from memory_gateway.memory_service.entries.signatures import (
-    LEVEL_BITS,
     RECORDS,
     Near,
     Records,
@@ -34,6 +36,7 @@ class _Held(Struct):
     chunk_no: int = -1
     length: int = 0
     stamp: int = 0
+    counted_bytes: int = 0
 
     def is_continued_by(self, rows: list[Row]) -> bool:
         """Whether these chunks, from the last one read on, begin with what was read."""
@@ -77,12 +80,52 @@ class Nearest:
         return sorted(found, key=lambda near: (-near.most, near.entry_no))
 
     async def append(self, transaction: Transaction, user_no: int, level: int, records: Records) -> None:
-        """Write lines to the log, which is written anew where most of it is out of date."""
-        held = self._tables.get((user_no, level))
-        if held is not None and held.lines > _LEAST_GARBAGE + 2 * len(held.table):
+        """Write lines to the log, which is made anew where most of it is out of date."""
+        place = {"user_no": user_no, "level": level}
+        row = await transaction.fetch_one(store.LAST_SIGNATURES, place)
+        chunk_no, length = (0, 0) if row is None else row
+        if self._is_worn(user_no, level):
             held = await self._held(transaction, user_no, level)
-            first = await self._next_chunk(transaction, user_no, level)
-            await self._write(transaction, user_no, level, first, held.table.records())
-            params = {"user_no": user_no, "level": level, "first": first}
-            await transaction.execute(store.DROP_SIGNATURES, params)
-        await self._append(transaction, user_no, level, records)
+            records = np.concatenate([held.table.records(), records])
+            chunk_no, length = chunk_no + 1, 0
+            await transaction.execute(store.DROP_SIGNATURES, {**place, "first": chunk_no})
+        records["stamp"] = np.frombuffer(secrets.token_bytes(8 * len(records)), dtype="<u8")
+        await transaction.execute_many(
+            store.APPEND_SIGNATURES,
+            ({**place, "chunk_no": number, "records": lines} for number, lines in _chunks(records, chunk_no, length)),
+        )
+
+    def _is_worn(self, user_no: int, level: int) -> bool:
+        held = self._tables.get((user_no, level))
+        return held is not None and held.lines > _LEAST_GARBAGE + 2 * len(held.table)
+
+    async def _held(self, transaction: Transaction, user_no: int, level: int) -> _Held:
+        """The table as of this moment of the transaction."""
+        place = {"user_no": user_no, "level": level}
+        held = self._tables.pop((user_no, level), None) or _Held(Table(level), level)
+        self._bytes -= held.counted_bytes
+        rows = await transaction.fetch(store.SIGNATURES, {**place, "first": held.chunk_no})
+        if not held.is_continued_by(rows):
+            held = _Held(Table(level), level)
+            rows = await transaction.fetch(store.SIGNATURES, {**place, "first": held.chunk_no})
+        held.read_on(rows)
+        self._keep(user_no, held)
+        return held
+
+    def _keep(self, user_no: int, held: _Held) -> None:
+        held.counted_bytes = held.table.bytes_held
+        self._tables[user_no, held.level] = held
+        self._bytes += held.counted_bytes
+        while self._bytes > self._most_bytes:
+            oldest = next(iter(self._tables))
+            self._bytes -= self._tables.pop(oldest).counted_bytes
+
+
+def _chunks(records: Records, chunk_no: int, length: int) -> Iterator[tuple[int, bytes]]:
+    """The lines on as many chunks as they need, the first of them filled up to ``length`` bytes already."""
+    lines = max(1, _CHUNK_BYTES // records.itemsize)
+    start, end = 0, max(0, lines - length // records.itemsize)
+    while start < len(records):
+        if start < end:
+            yield chunk_no, records[start:end].tobytes()
+        chunk_no, start, end = chunk_no + 1, end, end + lines

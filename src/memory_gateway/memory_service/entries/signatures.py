@@ -99,7 +99,11 @@ class Table:
         self._count = 0
         self._ordered = 0
         self._newest = 0
+        self._live = 0
         self._allocate(_FIRST_ROWS)
+
+    def __len__(self) -> int:
+        return self._live
 
     def _allocate(self, rows: int) -> None:
         words = LEVEL_BITS[self._level] // 64
@@ -132,8 +136,9 @@ class Table:
     def put(self, entry_no: int, size: int, signature: Words) -> None:
         """Enter an entry, or enter it anew; with size 0, strike it out."""
         if entry_no <= self._newest:
-            held = self._entries[: self._count]
-            held[held == entry_no] = 0
+            struck = np.flatnonzero(self._entries[: self._count] == entry_no)
+            self._entries[struck] = 0
+            self._live -= len(struck)
         if size == 0:
             return
         if self._count == len(self._entries):
@@ -142,6 +147,7 @@ class Table:
         self._entries[row], self._sizes[row], self._signatures[row] = entry_no, size, signature
         self._folded[row] = _fold(signature)
         self._count += 1
+        self._live += 1
         self._newest = max(self._newest, entry_no)
         if self._ordered == row and (row == 0 or self._sizes[row - 1] <= size):
             self._ordered += 1
@@ -183,7 +189,7 @@ class Table:
         records = records[records["size"] > 0]
         records = records[np.argsort(records["size"], kind="stable")]
         self._allocate(max(_FIRST_ROWS, 2 * len(records)))
-        count = self._count = self._ordered = len(records)
+        count = self._count = self._ordered = self._live = len(records)
         self._entries[:count], self._sizes[:count] = records["entry"], records["size"]
         self._signatures[:count] = records["signature"]
         self._folded[:count] = _fold(records["signature"])
@@ -200,7 +206,5 @@ def _fold(signatures: Words) -> Words:
 def _distances(signatures: Words, signature: Words) -> Counts:
     """In how many bits each differs from the one."""
     counts = np.bitwise_count(signatures ^ signature)
-    if counts.shape[1] == 1:
-        return counts[:, 0].astype(np.uint32)
-    distances: Counts = counts.sum(axis=1, dtype=np.uint32)
+    distances: Counts = counts.sum(axis=1, dtype=np.uint32) if counts.shape[1] > 1 else counts[:, 0].astype(np.uint32)
     return distances

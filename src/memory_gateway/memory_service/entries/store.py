@@ -19,11 +19,11 @@ UPDATE memory_users SET last_entry_no = :last_entry_no, change_no = :change_no, 
 WHERE user_no = :user_no
 """
 
-_ENTRY = """
-  id, content, summary, category, priority, importance, keywords, session_id, source, access_count, last_access,
+ENTRY = """
+SELECT id, content, summary, category, priority, importance, keywords, session_id, source, access_count, last_access,
   created_at, updated_at, expires_at, entry_key, summary_derived, bigram_count
+FROM memory_entries WHERE user_no = :user_no AND entry_key = :entry_key
 """
-ENTRY = f"SELECT {_ENTRY} FROM memory_entries WHERE user_no = :user_no AND entry_key = :entry_key"
 INSERT_ENTRY = """
 INSERT INTO memory_entries (
   entry_key, user_no, importance, priority, category, expires_at, content_hash, change_no, bigram_count, access_count,
@@ -53,19 +53,25 @@ UPDATE memory_entries SET priority = priority - 1, demoted_at = :now, change_no 
 WHERE user_no = :user_no AND entry_key = :entry_key
 """
 
-LIST = f"""
-SELECT {_ENTRY} FROM memory_entries
+LIST = """
+SELECT id, content, summary, category, priority, importance, keywords, session_id, source, access_count, last_access,
+  created_at, updated_at, expires_at, entry_key, summary_derived, bigram_count
+FROM memory_entries
 WHERE user_no = :user_no AND importance >= :min_importance AND (expires_at IS NULL OR expires_at > :now)
 ORDER BY importance DESC, priority DESC, entry_key DESC LIMIT :limit OFFSET :offset
 """
-LIST_CATEGORY = f"""
-SELECT {_ENTRY} FROM memory_entries
+LIST_CATEGORY = """
+SELECT id, content, summary, category, priority, importance, keywords, session_id, source, access_count, last_access,
+  created_at, updated_at, expires_at, entry_key, summary_derived, bigram_count
+FROM memory_entries
 WHERE user_no = :user_no AND category = :category AND importance >= :min_importance
   AND (expires_at IS NULL OR expires_at > :now)
 ORDER BY importance DESC, priority DESC, entry_key DESC LIMIT :limit OFFSET :offset
 """
-PAGE_BY_KEY = f"""
-SELECT {_ENTRY} FROM memory_entries
+PAGE_BY_KEY = """
+SELECT id, content, summary, category, priority, importance, keywords, session_id, source, access_count, last_access,
+  created_at, updated_at, expires_at, entry_key, summary_derived, bigram_count
+FROM memory_entries
 WHERE +user_no = :user_no AND entry_key > :after AND entry_key <= :last ORDER BY entry_key LIMIT :limit
 """
 
@@ -137,9 +143,16 @@ UNINDEXED_CANDIDATES = """
 SELECT e.entry_key, e.importance, e.content_hash, e.category, e.expires_at, e.folded
 FROM memory_unindexed u JOIN memory_entries e ON e.entry_key = u.entry_key WHERE u.user_no = :user_no
 """
-CANDIDATES = f"""
+CANDIDATES = """
 SELECT entry_key, importance, content_hash, category, expires_at, folded FROM memory_entries
-WHERE user_no = :user_no AND entry_key IN ({", ".join(f":key_{number}" for number in range(KEYS_AT_ONCE))})
+WHERE user_no = :user_no AND entry_key IN (
+  :key_0, :key_1, :key_2, :key_3, :key_4, :key_5, :key_6, :key_7, :key_8, :key_9, :key_10, :key_11, :key_12,
+  :key_13, :key_14, :key_15, :key_16, :key_17, :key_18, :key_19, :key_20, :key_21, :key_22, :key_23, :key_24,
+  :key_25, :key_26, :key_27, :key_28, :key_29, :key_30, :key_31, :key_32, :key_33, :key_34, :key_35, :key_36,
+  :key_37, :key_38, :key_39, :key_40, :key_41, :key_42, :key_43, :key_44, :key_45, :key_46, :key_47, :key_48,
+  :key_49, :key_50, :key_51, :key_52, :key_53, :key_54, :key_55, :key_56, :key_57, :key_58, :key_59, :key_60,
+  :key_61, :key_62, :key_63
+)
 """
 SCAN = """
 SELECT entry_key, importance, content_hash, category, expires_at, '' FROM memory_entries
@@ -179,8 +192,10 @@ ERASE = (
     "DELETE FROM memory_users WHERE user_no = :user_no",
 )
 
-FIND_BY_ID = f"""
-SELECT {_ENTRY}, u.user_no, u.user_id FROM memory_entries e JOIN memory_users u ON u.user_no = e.user_no
+FIND_BY_ID = """
+SELECT id, content, summary, category, priority, importance, keywords, session_id, source, access_count, last_access,
+  created_at, updated_at, expires_at, entry_key, summary_derived, bigram_count, u.user_no, u.user_id
+FROM memory_entries e JOIN memory_users u ON u.user_no = e.user_no
 WHERE e.id = :id
 """
 USER_IDS = "SELECT user_id FROM memory_users WHERE user_id > :after ORDER BY user_id LIMIT :limit"

@@ -50,7 +50,8 @@ def digest_of(content: str) -> Digest:
 
 def memory_of(user_id: str, row: Row) -> MemoryEntry:
     """From the first columns that `store` selects of an entry."""
-    return MemoryEntry(row[0], user_id, *row[1:6], _keywords.decode(row[6]), *row[7:14])
+    values = (row[0], user_id, *row[1:6], _keywords.decode(row[6]), *row[7:14])
+    return MemoryEntry(*values)
 
 
 def stored_entry(user_id: str, row: Row) -> StoredEntry:

@@ -1,0 +1,125 @@
+"""Finding entries by words: every term must stand, as it is, in the content, the summary or a keyword.
+
+A term that few entries hold is answered from the text index and the texts it names; one that many hold, or of which
+the index cannot say, by a scan of the user's texts. Both give the same.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from memory_gateway.kit.text import fold
+from memory_gateway.memory_service.entries import store
+from memory_gateway.memory_service.entries.owners import Owner, chunks_of_keys, entry_key
+from memory_gateway.memory_service.entries.postings import bucket_of, entries_with, grams_of
+from memory_gateway.memory_service.entries.schemas import Category
+from memory_gateway.storage.port import Transaction
+
+_SCANNED_AT_ONCE = 2048
+_MOST_GRAMS = 8
+_FEW_ENTRIES = 64
+_LEAST_VERIFIED = 512
+_VERIFYING_COST = 6  # reading one text that the index names costs as much as passing over so many
+_PATTERN_CHARACTERS = 1000
+
+EntryNos = NDArray[np.uint32]
+
+
+class Wanted(Struct, frozen=True):
+    """Folded terms, and what else an entry must be. ``now`` decides what has expired."""
+
+    terms: tuple[str, ...]
+    category: Category | None
+    min_importance: int
+    now: str
+
+
+class Match(NamedTuple):
+    """An entry that may match, as `store` selects it; ``folded`` is empty where nobody needs it."""
+
+    entry_key: int
+    importance: int
+    content_hash: int
+    category: str
+    expires_at: str | None
+    folded: str
+
+
+def terms_of(query_text: str) -> tuple[str, ...]:
+    """The words of a query, folded, each once, the longest first."""
+    return tuple(sorted(dict.fromkeys(fold(query_text).split()), key=len, reverse=True))
+
+
+async def find_keys(transaction: Transaction, owner: Owner, wanted: Wanted, limit: int) -> tuple[list[int], int]:
+    """The keys of the best entries in order, and how many match in all; entries with equal contents count as one."""
+    candidates = await _indexed_candidates(transaction, owner, wanted.terms)
+    if candidates is None:
+        matches = await _scanned(transaction, owner, wanted)
+    else:
+        matches = await _verified(transaction, owner, wanted, candidates)
+    best = sorted(matches, key=lambda match: (match.importance, match.entry_key), reverse=True)
+    shown = {match.content_hash: match.entry_key for match in reversed(best)}
+    keys = [match.entry_key for match in best if shown[match.content_hash] == match.entry_key]
+    return keys[:limit], len(keys)
+
+
+async def _indexed_candidates(transaction: Transaction, owner: Owner, terms: tuple[str, ...]) -> EntryNos | None:
+    """The indexed entries that may hold all terms; None where these are too many to look at each."""
+    most = max(_LEAST_VERIFIED, owner.last_entry_no // _VERIFYING_COST)
+    found: EntryNos | None = None
+    for gram in (gram for term in terms for gram in grams_of(term)[:_MOST_GRAMS]):
+        params = {"user_no": owner.user_no, "bucket": bucket_of(gram)}
+        rows = await transaction.fetch(store.POSTINGS, params)
+        named = entries_with(gram, (postings for (postings,) in rows))
+        found = named if found is None else _common(found, named, owner.last_entry_no)
+        if len(found) <= _FEW_ENTRIES:
+            break
+    return None if found is None or len(found) > most else np.unique(found)
+
+
+def _common(some: EntryNos, others: EntryNos, last_entry_no: int) -> EntryNos:
+    among_others = np.zeros(last_entry_no + 1, dtype=np.bool_)
+    among_others[others] = True
+    return some[among_others[some]]
+
+
+async def _verified(transaction: Transaction, owner: Owner, wanted: Wanted, candidates: EntryNos) -> list[Match]:
+    waiting = await transaction.fetch(store.UNINDEXED_CANDIDATES, {"user_no": owner.user_no})
+    rows = {row[0]: row for row in waiting}
+    keys = [key for key in (entry_key(owner.user_no, int(number)) for number in candidates) if key not in rows]
+    for chunk in chunks_of_keys(keys):
+        named = await transaction.fetch(store.CANDIDATES, {"user_no": owner.user_no, **chunk})
+        rows |= {row[0]: row for row in named}
+    return list(_matching((Match(*row) for row in rows.values()), wanted, wanted.terms))
+
+
+async def _scanned(transaction: Transaction, owner: Owner, wanted: Wanted) -> list[Match]:
+    """The database looks for the longest term, this for the others."""
+    longest = wanted.terms[0] if wanted.terms else ""
+    left = wanted.terms if len(longest) > _PATTERN_CHARACTERS else wanted.terms[1:]
+    statement = store.SCAN_TEXTS if left else store.SCAN
+    page = {**owner.keys, "pattern": _pattern(longest[:_PATTERN_CHARACTERS]), "limit": _SCANNED_AT_ONCE}
+    matches: list[Match] = []
+    while rows := await transaction.fetch(statement, page):
+        matches += _matching((Match(*row) for row in rows), wanted, left)
+        page["after"] = rows[-1][0]
+    return matches
+
+
+def _pattern(term: str) -> str:
+    escaped = term.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"
+
+
+def _matching(matches: Iterable[Match], wanted: Wanted, terms: tuple[str, ...]) -> Iterable[Match]:
+    for match in matches:
+        if (
+            match.importance >= wanted.min_importance
+            and (wanted.category is None or match.category == wanted.category)
+            and (match.expires_at is None or match.expires_at > wanted.now)
+            and all(term in match.folded for term in terms)
+        ):
+            yield match
