@@ -71,6 +71,9 @@ class Player(httpx.AsyncBaseTransport):
         self._test = test
         self._left = list(load().get(test, []))
 
+    async def aclose(self) -> None:
+        assert not self._left, f"{self._test} asks less than was recorded"
+
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         assert self._left, f"{self._test} asks more than was recorded; see tests/conformance/conftest.py"
         expected = self._left.pop(0)

@@ -190,7 +190,7 @@ class SimpleMemory:
     def _unprocessed(self, request: SearchRequest, caller: Caller) -> list[RawItem]:
         """As on EverOS: only for a plain session id at the top level, and whoever asks."""
         session_id = request.filters.get("session_id") if isinstance(request.filters, dict) else None
-        if not isinstance(session_id, str) or session_id in caller.hidden_sessions:
+        if not isinstance(session_id, str) or (self._own_spaces and session_id in caller.hidden_sessions):
             return []
         place = Place(self._space(caller), request.app_id, request.project_id, session_id)
         return [_buffered(place, index, message) for index, message in enumerate(self._buffers.get(place, []))]

@@ -18,7 +18,6 @@ ACROSS_USERS = {
     "gateway.accounts.FIND_TAKEN_ID": "an id is taken when anybody has it",
     "gateway.accounts.LIST_USERS": "the operator's command line",
     "gateway.accounts.UNFINISHED_ERASURES": "which erasure goes on next",
-    "gateway.attachments.BACKFILL": "run at start-up",
     "gateway.attachments.CLAIM_EXPIRED": "whose interrupted files are swept next",
     "gateway.resources.UNFINISHED": "whose file is indexed next",
     "memory_service.entries.USER_IDS": "whom the daily decay visits next",

@@ -1,9 +1,7 @@
 import logging
 import re
-from typing import Any
 
 import httpx
-import msgspec
 import pytest
 
 from tests.fakes.front_door import FrontDoor
@@ -98,27 +96,6 @@ async def test_query_faults_name_the_parameter(
 async def test_known_query_parameters_arrive(client: httpx.AsyncClient, front: FrontDoor) -> None:
     reply = await client.get("/notes?limit=7&cursor=%E6%97%A9", headers=await front.headers_of("ann"))
     assert reply.json() == {"user_id": "ann", "limit": 7, "cursor": "早"}
-
-
-async def test_raw_utf_8_in_a_query_is_read_as_what_it_is(front: FrontDoor) -> None:
-    scope = {
-        "type": "http",
-        "method": "GET",
-        "path": "/notes",
-        "query_string": "cursor=早+报".encode(),
-        "root_path": "",
-        "headers": [(name.lower().encode(), value.encode()) for name, value in (await front.headers_of("ann")).items()],
-    }
-    sent: list[Any] = []
-
-    async def receive() -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    await front.app()(scope, receive, send)  # type: ignore[arg-type]
-    assert msgspec.json.decode(sent[1]["body"])["cursor"] == "早 报"
 
 
 async def test_nul_in_a_path_is_the_callers_fault(client: httpx.AsyncClient, front: FrontDoor) -> None:

@@ -21,12 +21,11 @@ async def listen() -> AsyncIterator[Listen]:
             task = asyncio.current_task()
             assert task is not None
             tasks.add(task)
-            try:
+            with suppress(asyncio.CancelledError, ConnectionError):  # the end of the test, or of the client
                 await serve(reader, writer)
-            finally:
-                writer.close()
-                with suppress(ConnectionError):
-                    await writer.wait_closed()
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
 
         server = await asyncio.start_server(connected, "127.0.0.1", 0)
         servers.append(server)

@@ -29,7 +29,7 @@ SEARCH = SearchRequest("tea", user_id="ann")
         (200, b""),
         (200, b"<html>hello</html>"),
         (200, b"\xff\xfe"),
-        (200, b"[" * 100_000),
+        (200, b'{"data":{"episodes":' + b"[" * 100_000),
         (200, []),
         (200, {"data": []}),
         (200, {"data": {}}),

@@ -14,22 +14,18 @@ from memory_gateway.kit.http_json import invalid_input, refuse_unclean
 
 _MISSING_PARAMETER = re.compile(r"Missing required \w+ parameter '(\w+)'")
 
-_BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
-
 _query_names_of: dict[Any, frozenset[str]] = {}
 
 
 def refuse_bad_address(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-    """`InvalidInput` for a query parameter that the route does not know, and for NUL and broken UTF-8.
-
-    Raw UTF-8 in the query, which curl sends as it was typed, is read as what it is.
-    """
+    """`InvalidInput` for a query parameter that the route does not know, for NUL and for broken UTF-8."""
     scope = connection.scope
     if "\0" in scope["path"]:
         refuse_unclean(scope["path"], "path")
     if not scope["query_string"]:
         return
-    scope["query_string"] = _encoded(scope["query_string"])
+    if b"%" in scope["query_string"]:
+        _refuse_undecodable(scope["query_string"])
     known = _query_names_of.get(handler.fn)
     if known is None:
         known = _query_names_of[handler.fn] = frozenset(_query_names(handler))
@@ -39,16 +35,14 @@ def refuse_bad_address(connection: ASGIConnection[Any, Any, Any, Any], handler: 
         refuse_unclean(value, name)
 
 
-def _encoded(query: bytes) -> bytes:
-    if query.isascii() and b"%" not in query:
-        return query
+def _refuse_undecodable(query: bytes) -> None:
+    """The framework reads broken UTF-8 as U+FFFD, which makes one name of many."""
     for pair in query.split(b"&"):
         try:
             unquote_to_bytes(pair).decode("utf-8")
         except UnicodeDecodeError as error:
-            name = pair.partition(b"=")[0].decode("utf-8", "replace")
+            name = pair.partition(b"=")[0].decode("ascii", "replace")
             raise InvalidInput("not valid UTF-8", field=name) from error
-    return _BEYOND_ASCII.sub(lambda byte: b"%%%02X" % ord(byte[0]), query)
 
 
 def _query_names(handler: BaseRouteHandler) -> set[str]:

@@ -82,6 +82,31 @@ async def test_the_claim_of_a_dead_process_runs_out(sessions: Sessions, clock: T
     assert await sessions.is_own("anna", CHAT) is None
 
 
+async def test_a_session_that_holds_words_never_changes_hands(
+    database: SqliteDatabase, sessions: Sessions, clock: TurnedClock
+) -> None:
+    await keep(database, sessions, await sessions.claim("ann", CHAT))
+    clock.forward(seconds=10 * 365 * 86_400)
+    with pytest.raises(Forbidden):
+        await sessions.claim("anna", CHAT)
+    assert await sessions.is_own("ann", CHAT) is True
+
+
+async def test_many_sessions_are_looked_up_at_once(database: SqliteDatabase, sessions: Sessions) -> None:
+    for user_id, session_id in (("ann", "chat:1"), ("anna", "chat:2"), ("a_n", "chat:%")):
+        await keep(database, sessions, await sessions.claim(user_id, Session("default", "default", session_id)))
+    asked = ["chat:1", "chat:2", "chat:%", "chat:_", "resource:ann:r", "resource:anna:r"]
+    assert await sessions.own("ann", "default", "default", asked) == {
+        "chat:1": True,
+        "chat:2": False,
+        "chat:%": False,
+        "resource:ann:r": True,
+        "resource:anna:r": False,
+    }
+    assert await sessions.own("ann", "default", "eu", ["chat:1"]) == {}
+    assert await sessions.own("ann", "default", "default", []) == {}
+
+
 async def test_of_many_at_once_one_wins(sessions: Sessions) -> None:
     users = [f"user{number}" for number in range(20)]
     outcomes = await asyncio.gather(*(sessions.claim(user, CHAT) for user in users), return_exceptions=True)

@@ -68,7 +68,8 @@ class Edits:
             if state.override is not None and (state.override.text, state.override.reason) == (text, reason):
                 return state
             await transaction.execute(store.REPLACE_OVERRIDE, params)
-            await transaction.execute(store.ADD_OVERRIDE, {**params, "text": text, "reason": reason})
+            words = {"session_id": snapshot.get("session_id"), "text": text, "reason": reason}
+            await transaction.execute(store.ADD_OVERRIDE, {**params, **words})
             await self._shown.save_in(transaction, user_id, ref, snapshot)
             await self._audit.record_in(transaction, user_id, "override", "memory", ref.memory_id)
             return await self._state_in(transaction, user_id, ref)

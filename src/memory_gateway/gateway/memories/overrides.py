@@ -11,7 +11,7 @@ from memory_gateway.kit.text import fold
 
 
 class Override(Struct, frozen=True):
-    """The user's own text for a memory. ``session_id`` is that of the memory's snapshot."""
+    """The user's own text for a memory. ``session_id`` is that of the memory."""
 
     key: MemoryKey
     text: str

@@ -5,8 +5,11 @@ their words. A claim counts from the moment before the first add. It is dropped 
 reached the upstream, so nobody holds a name by failing adds; the claim of a process that died runs out.
 """
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
+from memory_gateway.gateway.attachments.store import with_list
 from memory_gateway.gateway.memories import store
 from memory_gateway.gateway.memories.found import Session
 from memory_gateway.gateway.memories.names import RESOURCE_PREFIX
@@ -35,10 +38,23 @@ class Sessions:
 
     async def is_own(self, user_id: str, session: Session) -> bool | None:
         """True for the user's own, False for another user's, None for a session nobody has written."""
-        if session.session_id.startswith(RESOURCE_PREFIX):
-            return session.session_id.startswith(f"{RESOURCE_PREFIX}{user_id}:")
-        row = await self._database.fetch_one(store.OWNER, session.params(user_id))
-        return None if row is None else bool(row[0])
+        own = await self.own(user_id, session.app_id, session.project_id, [session.session_id])
+        return own.get(session.session_id)
+
+    async def own(self, user_id: str, app_id: str, project_id: str, session_ids: Iterable[str]) -> dict[str, bool]:
+        """As `is_own`, for many sessions of one app and project; those nobody has written are left out."""
+        own: dict[str, bool] = {}
+        written: list[str] = []
+        for session_id in session_ids:
+            if session_id.startswith(RESOURCE_PREFIX):
+                own[session_id] = session_id.startswith(f"{RESOURCE_PREFIX}{user_id}:")
+            else:
+                written.append(session_id)
+        if written:
+            sql, params = with_list(store.OWN_SESSIONS, "session_ids", written)
+            params |= {"user_id": user_id, "app_id": app_id, "project_id": project_id}
+            own.update((session_id, bool(is_own)) for session_id, is_own in await self._database.fetch(sql, params))
+        return own
 
     async def claim(self, user_id: str, session: Session) -> Claim:
         """Make the session the user's; `Forbidden` when it is another's. Follow it by `keep_in` or `leave`."""

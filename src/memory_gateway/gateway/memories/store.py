@@ -1,10 +1,17 @@
-"""All SQL of this room. ``session_owners`` is keyed by the session's name, so its statements only tell own from not."""
+"""All SQL of this room.
+
+``session_owners`` is keyed by the session's name; its statements tell a user only whether a session is their own.
+"""
 
 # Sessions
 
 OWNER = """
 SELECT user_id = :user_id, stored_at IS NOT NULL FROM session_owners
 WHERE app_id = :app_id AND project_id = :project_id AND session_id = :session_id
+"""
+OWN_SESSIONS = """
+SELECT session_id, user_id = :user_id FROM session_owners
+WHERE app_id = :app_id AND project_id = :project_id AND session_id IN (:session_ids)
 """
 CLAIM = """
 INSERT INTO session_owners (app_id, project_id, session_id, user_id, claimed_at, claimed_until, writers)
@@ -157,12 +164,9 @@ WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id
 LIMIT 1
 """
 ACTIVE_OVERRIDES = """
-SELECT o.memory_type, o.memory_id, o.text, s.session_id FROM memory_overrides AS o
-LEFT JOIN shown_memories AS s
-  ON s.user_id = o.user_id AND s.app_id = o.app_id AND s.project_id = o.project_id
-  AND s.memory_type = o.memory_type AND s.memory_id = o.memory_id
-WHERE o.user_id = :user_id AND o.app_id = :app_id AND o.project_id = :project_id
-  AND o.replaced_at IS NULL AND o.removed_at IS NULL
+SELECT memory_type, memory_id, text, session_id FROM memory_overrides
+WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id
+  AND replaced_at IS NULL AND removed_at IS NULL
 """
 ACTIVE_OVERRIDE = """
 SELECT text, reason, version, created_at FROM memory_overrides
@@ -176,8 +180,9 @@ WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id
 """
 ADD_OVERRIDE = """
 INSERT INTO memory_overrides
-  (user_id, app_id, project_id, memory_type, memory_id, version, text, reason, created_at)
-SELECT :user_id, :app_id, :project_id, :memory_type, :memory_id, COALESCE(MAX(version), 0) + 1, :text, :reason, :now
+  (user_id, app_id, project_id, memory_type, memory_id, version, session_id, text, reason, created_at)
+SELECT :user_id, :app_id, :project_id, :memory_type, :memory_id, COALESCE(MAX(version), 0) + 1,
+  :session_id, :text, :reason, :now
 FROM memory_overrides
 WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id
   AND memory_type = :memory_type AND memory_id = :memory_id

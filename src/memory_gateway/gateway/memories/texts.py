@@ -22,7 +22,7 @@ def text_of(memory_type: MemoryType, raw: RawItem) -> str:
 
 
 def _first(raw: RawItem, *names: str) -> str:
-    return next((text for text in _texts(raw, names)), "")
+    return next(_texts(raw, names), "")
 
 
 def _lines(raw: RawItem, *names: str) -> str:

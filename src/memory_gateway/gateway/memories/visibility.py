@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from memory_gateway.engine.schemas import MemoryKey, MemoryType, RawItem
-from memory_gateway.gateway.memories.found import Found, Session
+from memory_gateway.gateway.memories.found import Found
 from memory_gateway.gateway.memories.ownership import Sessions
 from memory_gateway.gateway.memories.texts import text_of
 from memory_gateway.kit.text import collapse, fold
@@ -35,7 +35,7 @@ class Hidden(Struct, frozen=True):
 
 
 class Visibility:
-    """The rules for one search. Each session's owner is looked up once."""
+    """The rules for one search. ``any_case`` and ``any_skill``: an agent's, whoever's sessions they come from."""
 
     def __init__(
         self,
@@ -55,35 +55,31 @@ class Visibility:
         self._hidden = hidden
         self._any_case = any_case
         self._any_skill = any_skill
-        self._own: dict[str | None, bool | None] = {None: None}
 
     async def visible(self, memories: Iterable[Found]) -> list[Found]:
         """Those that may be shown."""
-        return [one for one in memories if not self._hidden.holds(one) and await self._is_readable(one)]
+        left = [one for one in memories if not self._hidden.holds(one)]
+        named = {one.session_id for one in left if one.session_id is not None}
+        own = await self._sessions.own(self._user_id, self._app_id, self._project_id, named)
+        return [one for one in left if self._is_readable(one, own.get(one.session_id or ""))]
 
-    async def _is_readable(self, one: Found) -> bool:
+    def _is_readable(self, one: Found, own: bool | None) -> bool:
+        """``own``: the session is the user's, another user's, or nobody's (None)."""
         match one.key.memory_type:
+            case "episode":
+                return self._is_owner(one.raw) and own is not False
             case "profile":
                 return self._is_owner(one.raw)
-            case "episode":
-                return self._is_owner(one.raw) and await self._is_own(one.session_id) is not False
-            case "unprocessed_message":
-                return await self._is_own(one.session_id) is True
             case "agent_case":
-                return self._any_case or await self._is_own(one.session_id) is True
+                return self._any_case or own is True
             case "agent_skill":
                 return self._any_skill
+            case "unprocessed_message":
+                return own is True
 
     def _is_owner(self, raw: RawItem) -> bool:
         owner = raw.get("user_id", self._user_id)
         return bool(owner == self._user_id)
-
-    async def _is_own(self, session_id: str | None) -> bool | None:
-        if session_id not in self._own:
-            assert session_id is not None  # noqa: S101 - None is known from the start
-            session = Session(self._app_id, self._project_id, session_id)
-            self._own[session_id] = await self._sessions.is_own(self._user_id, session)
-        return self._own[session_id]
 
 
 def content_hash(memory_type: MemoryType, raw: RawItem) -> str:

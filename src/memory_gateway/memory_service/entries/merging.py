@@ -58,14 +58,18 @@ def absorbed(existing: MemoryEntry, new: MemoryEntry) -> MemoryEntry:
     )
 
 
+def raised(importance: int) -> int:
+    """The importance of an entry that takes in another by consolidation."""
+    return min(HIGHEST_IMPORTANCE, importance + 1)
+
+
 def consolidated(survivor: MemoryEntry, other: MemoryEntry) -> MemoryEntry:
-    """The survivor with another stored memory taken in. When it was updated is for the caller to say."""
+    """The survivor with another stored memory taken in: all of it but the content and the time of the update."""
     return replace(
         survivor,
-        content=merged_content(survivor.content, other.content),
         category=merged_category(survivor.category, other.category),
         priority=max(survivor.priority, other.priority),
-        importance=min(HIGHEST_IMPORTANCE, survivor.importance + 1),
+        importance=raised(survivor.importance),
         keywords=united_keywords(survivor.keywords, other.keywords),
         source="consolidated",
         access_count=survivor.access_count + other.access_count,

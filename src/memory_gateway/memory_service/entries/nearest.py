@@ -16,10 +16,11 @@ from memory_gateway.memory_service.entries.signatures import (
     RECORDS,
     Near,
     Records,
-    Shape,
     Table,
     levels_near,
+    signature_of,
 )
+from memory_gateway.memory_service.entries.similarity import Bigrams
 from memory_gateway.storage.port import Row, Transaction
 
 MOST_BYTES = 256 << 20
@@ -71,12 +72,12 @@ class Nearest:
         self._bytes = 0
         self._tables: dict[tuple[int, int], _Held] = {}
 
-    async def near(self, transaction: Transaction, user_no: int, shape: Shape) -> list[Near]:
+    async def near(self, transaction: Transaction, user_no: int, pairs: Bigrams) -> list[Near]:
         """Every entry of the user that may be alike, the most promising first."""
         found: list[Near] = []
-        for level in levels_near(shape.size):
+        for level in levels_near(len(pairs)):
             held = await self._held(transaction, user_no, level)
-            found += held.table.near(shape.size, shape.signature(level))
+            found += held.table.near(len(pairs), signature_of(pairs, level))
         return sorted(found, key=lambda near: (-near.most, near.entry_no))
 
     async def append(self, transaction: Transaction, user_no: int, level: int, records: Records) -> None:

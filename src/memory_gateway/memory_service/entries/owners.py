@@ -1,14 +1,23 @@
 """A user in this room: a number that keeps the user's rows together, and counters that change with every write."""
 
 from collections.abc import Iterator
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from memory_gateway.memory_service.entries import store
-from memory_gateway.storage.port import Transaction
+from memory_gateway.storage.port import NO_PARAMS, Params, Row, Transaction
 
 _ENTRY_BITS = 32
+
+
+class Reads(Protocol):
+    """What a transaction can do and, for short reads, the database itself."""
+
+    async def fetch(self, sql: str, params: Params = NO_PARAMS) -> list[Row]: ...
+
+    async def fetch_one(self, sql: str, params: Params = NO_PARAMS) -> Row | None: ...
 
 
 class Owner(Struct):
@@ -51,10 +60,16 @@ def user_no_of(key: int) -> int:
     return key >> _ENTRY_BITS
 
 
-async def find_owner(transaction: Transaction, user_id: str) -> Owner | None:
+async def find_owner(reads: Reads, user_id: str) -> Owner | None:
     """None for a user who never stored anything."""
-    row = await transaction.fetch_one(store.FIND_USER, {"user_id": user_id})
+    row = await reads.fetch_one(store.FIND_USER, {"user_id": user_id})
     return None if row is None else Owner(row[0], user_id, *row[1:])
+
+
+async def load_owner(transaction: Transaction, user_no: int) -> Owner | None:
+    """None for a user who has been erased."""
+    row = await transaction.fetch_one(store.LOAD_USER, {"user_no": user_no})
+    return None if row is None else Owner(user_no, *row)
 
 
 async def open_owner(transaction: Transaction, user_id: str) -> Owner:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from memory_gateway.kit.text import fold
 from memory_gateway.memory_service.entries import store
-from memory_gateway.memory_service.entries.owners import Owner, chunks_of_keys, entry_key
+from memory_gateway.memory_service.entries.matching import load_entry
+from memory_gateway.memory_service.entries.owners import Owner, chunks_of_keys, entry_key, entry_no_of
 from memory_gateway.memory_service.entries.postings import bucket_of, entries_with, grams_of
-from memory_gateway.memory_service.entries.schemas import Category
+from memory_gateway.memory_service.entries.schemas import Category, MemoryEntry
 from memory_gateway.storage.port import Transaction
 
 _SCANNED_AT_ONCE = 2048
@@ -53,17 +54,19 @@ def terms_of(query_text: str) -> tuple[str, ...]:
     return tuple(sorted(dict.fromkeys(fold(query_text).split()), key=len, reverse=True))
 
 
-async def find_keys(transaction: Transaction, owner: Owner, wanted: Wanted, limit: int) -> tuple[list[int], int]:
-    """The keys of the best entries in order, and how many match in all; entries with equal contents count as one."""
+async def find_entries(
+    transaction: Transaction, owner: Owner, wanted: Wanted, limit: int
+) -> tuple[list[MemoryEntry], int]:
+    """The most important, of equals the newest, and how many match in all; equal contents count as one entry."""
     candidates = await _indexed_candidates(transaction, owner, wanted.terms)
     if candidates is None:
         matches = await _scanned(transaction, owner, wanted)
     else:
         matches = await _verified(transaction, owner, wanted, candidates)
     best = sorted(matches, key=lambda match: (match.importance, match.entry_key), reverse=True)
-    shown = {match.content_hash: match.entry_key for match in reversed(best)}
-    keys = [match.entry_key for match in best if shown[match.content_hash] == match.entry_key]
-    return keys[:limit], len(keys)
+    keys = list({match.content_hash: match.entry_key for match in reversed(best)}.values())[::-1]
+    found = [await load_entry(transaction, owner, entry_no_of(key)) for key in keys[:limit]]
+    return [entry.memory for entry in found], len(keys)
 
 
 async def _indexed_candidates(transaction: Transaction, owner: Owner, terms: tuple[str, ...]) -> EntryNos | None:

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from memory_gateway.memory_service.entries.similarity import Bigrams
@@ -28,7 +27,6 @@ LEVEL_BITS = (512, 1024, 2048, 4096)
 _FOLDS = 8
 _FIRST_ROWS = 64
 _FEW = 64
-_CODE_BITS = np.uint64(21)
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio, odd
 _HASH_SHIFT = np.uint64(64 - 12)  # the upper 12 bits: enough for the longest signature
 
@@ -39,31 +37,11 @@ RECORDS = tuple(
 """A line of the log of each level. Size 0: the entry has left the level. No two stamps are equal."""
 
 
-class Shape(Struct, frozen=True):
-    """A bigram set, not empty, as sorted codes."""
-
-    codes: Words
-
-    @property
-    def size(self) -> int:
-        return len(self.codes)
-
-    @property
-    def level(self) -> int:
-        return level_of(len(self.codes))
-
-    def signature(self, level: int) -> Words:
-        """Comparable with every signature of that level."""
-        positions = (self.codes * _SPREAD >> _HASH_SHIFT).astype(np.int64) % LEVEL_BITS[level]
-        parities = np.bincount(positions, minlength=LEVEL_BITS[level]) & 1
-        return np.packbits(parities.astype(np.uint8), bitorder="little").view("<u8")
-
-
-def shape_of(bigrams: Bigrams) -> Shape:
-    """The same set in numbers."""
-    points = np.frombuffer("".join(bigrams).encode("utf-32-le"), dtype="<u4").astype(np.uint64)
-    codes = points if len(points) == 1 else points[0::2] << _CODE_BITS | points[1::2]
-    return Shape(np.sort(codes))
+def signature_of(pairs: Bigrams, level: int) -> Words:
+    """Comparable with every signature of that level."""
+    positions = (pairs * _SPREAD >> _HASH_SHIFT).astype(np.int64) % LEVEL_BITS[level]
+    parities = np.bincount(positions, minlength=LEVEL_BITS[level]) & 1
+    return np.packbits(parities.astype(np.uint8), bitorder="little").view("<u8")
 
 
 def level_of(size: int) -> int:
@@ -123,7 +101,10 @@ class Table:
             self._rebuild(np.concatenate([self.records(), records]))
             return
         for record in records:
-            self.put(int(record["entry"]), int(record["size"]), record["signature"])
+            if record["size"]:
+                self.put(int(record["entry"]), int(record["size"]), record["signature"])
+            else:
+                self.strike(int(record["entry"]))
 
     def records(self) -> Records:
         """Everything that stands in the table, as lines of a new log; the stamps are for the writer to set."""
@@ -134,13 +115,12 @@ class Table:
         return records
 
     def put(self, entry_no: int, size: int, signature: Words) -> None:
-        """Enter an entry, or enter it anew; with size 0, strike it out."""
-        if entry_no <= self._newest:
-            struck = np.flatnonzero(self._entries[: self._count] == entry_no)
-            self._entries[struck] = 0
-            self._live -= len(struck)
-        if size == 0:
-            return
+        """Enter an entry, or enter it anew."""
+        self.strike(entry_no)
+        self.append(entry_no, size, signature)
+
+    def append(self, entry_no: int, size: int, signature: Words) -> None:
+        """Enter an entry that is not in the table."""
         if self._count == len(self._entries):
             self._rebuild(self.records())
         row = self._count
@@ -151,6 +131,13 @@ class Table:
         self._newest = max(self._newest, entry_no)
         if self._ordered == row and (row == 0 or self._sizes[row - 1] <= size):
             self._ordered += 1
+
+    def strike(self, entry_no: int) -> None:
+        """Take an entry out, if it is in."""
+        if entry_no <= self._newest:
+            struck = np.flatnonzero(self._entries[: self._count] == entry_no)
+            self._entries[struck] = 0
+            self._live -= len(struck)
 
     def near(self, size: int, signature: Words) -> list[Near]:
         """Every entry that may be alike; most others are left out."""

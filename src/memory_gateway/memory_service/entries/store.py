@@ -166,9 +166,13 @@ ORDER BY entry_key LIMIT :limit
 """
 
 CONTENTS = """
-SELECT entry_key, change_no, content, importance, priority, category, keywords, expires_at FROM memory_entries
+SELECT entry_key, change_no, content, importance, priority FROM memory_entries
 WHERE +user_no = :user_no AND entry_key > :after AND entry_key <= :last
   AND (expires_at IS NULL OR expires_at > :now) ORDER BY entry_key LIMIT :limit
+"""
+CONTENT = """
+SELECT entry_key, change_no, content, importance, priority FROM memory_entries
+WHERE user_no = :user_no AND entry_key = :entry_key
 """
 CHANGES = """
 SELECT entry_key, change_no FROM memory_entries

@@ -9,7 +9,6 @@ from memory_gateway.kit.text import fold
 from memory_gateway.memory_service.entries.owners import entry_no_of, user_no_of
 from memory_gateway.memory_service.entries.schemas import MemoryEntry
 from memory_gateway.memory_service.entries.sentences import key_hash, sentence_key, sentence_keys
-from memory_gateway.memory_service.entries.signatures import Shape, shape_of
 from memory_gateway.memory_service.entries.similarity import Bigrams, bigrams
 from memory_gateway.storage.port import Row
 
@@ -34,18 +33,20 @@ class StoredEntry(Struct, frozen=True):
 
 
 class Digest(Struct, frozen=True):
-    """What is known of a content without any other. ``shape`` is None where it has no letters and no digits."""
+    """How a content is known again: by its sentences and by its bigrams."""
 
-    sentence_keys: list[str]
     sentence_hashes: frozenset[int]
     bigrams: Bigrams
-    shape: Shape | None
 
 
 def digest_of(content: str) -> Digest:
     """Read a content once for all that is derived from it."""
-    keys, pairs = sentence_keys(content), bigrams(content)
-    return Digest(keys, frozenset(map(key_hash, keys)), pairs, shape_of(pairs) if pairs else None)
+    return Digest(sentence_hashes(content), bigrams(content))
+
+
+def sentence_hashes(content: str) -> frozenset[int]:
+    """What the content's sentences are looked up by."""
+    return frozenset(map(key_hash, sentence_keys(content)))
 
 
 def memory_of(user_id: str, row: Row) -> MemoryEntry:

@@ -9,10 +9,12 @@ from memory_gateway.memory_service.entries.indexing import index_when_due
 from memory_gateway.memory_service.entries.nearest import Nearest
 from memory_gateway.memory_service.entries.owners import Owner, entry_key, save_owner
 from memory_gateway.memory_service.entries.schemas import Category, MemoryEntry
-from memory_gateway.memory_service.entries.sentences import key_hash, sentence_keys
-from memory_gateway.memory_service.entries.signatures import RECORDS, Shape, level_of
-from memory_gateway.memory_service.entries.stored import Digest, StoredEntry, columns, digest_of
+from memory_gateway.memory_service.entries.signatures import RECORDS, level_of, signature_of
+from memory_gateway.memory_service.entries.similarity import Bigrams
+from memory_gateway.memory_service.entries.stored import Digest, StoredEntry, columns, sentence_hashes
 from memory_gateway.storage.port import Transaction
+
+_NOTHING: Bigrams = np.empty(0, dtype=np.uint64)
 
 
 class Writing:
@@ -23,29 +25,30 @@ class Writing:
         self._owner = owner
         self._nearest = nearest
         self._counts: Counter[tuple[Category, int]] = Counter()
-        self._lines: defaultdict[int, list[tuple[int, Shape | None]]] = defaultdict(list)
+        self._lines: defaultdict[int, list[tuple[int, Bigrams]]] = defaultdict(list)
 
     async def add(self, memory: MemoryEntry, digest: Digest, *, summary_derived: bool) -> None:
         """A new entry; it gets the next number."""
         self._owner.last_entry_no += 1
         entry_no = self._owner.last_entry_no
-        size = len(digest.bigrams)
-        entry = StoredEntry(memory, entry_key(self._owner.user_no, entry_no), summary_derived, size)
+        key = entry_key(self._owner.user_no, entry_no)
+        entry = StoredEntry(memory, key, summary_derived, len(digest.bigrams))
         await self._transaction.execute(store.INSERT_ENTRY, self._row(entry))
         self._counts[memory.category, memory.importance] += 1
         await self._add_sentences(entry_no, digest.sentence_hashes)
-        self._sign(entry_no, 0, digest.shape)
-        await self._mark_unindexed(entry.entry_key)
+        self._sign(entry_no, 0, digest.bigrams)
+        await self._mark_unindexed(key)
 
-    async def rewrite(self, old: StoredEntry, memory: MemoryEntry, *, summary_derived: bool | None = None) -> None:
-        """The entry says something else from now on."""
+    async def rewrite(
+        self, old: StoredEntry, memory: MemoryEntry, digest: Digest | None = None, *, summary_derived: bool
+    ) -> None:
+        """The entry says something else from now on. ``digest`` is of a new content."""
         size = old.bigram_count
-        if memory.content != old.memory.content:
-            size = await self._rewrite_content(old, memory.content)
-        derived = old.summary_derived if summary_derived is None else summary_derived
-        await self._transaction.execute(
-            store.UPDATE_ENTRY, self._row(StoredEntry(memory, old.entry_key, derived, size))
-        )
+        if digest is not None:
+            size = len(digest.bigrams)
+            await self._change_content(old, digest)
+        entry = StoredEntry(memory, old.entry_key, summary_derived, size)
+        await self._transaction.execute(store.UPDATE_ENTRY, self._row(entry))
         self._counts[old.memory.category, old.memory.importance] -= 1
         self._counts[memory.category, memory.importance] += 1
         if _said(memory) != _said(old.memory):
@@ -56,8 +59,8 @@ class Writing:
         place = self._place(entry.entry_key)
         await self._transaction.execute(store.DELETE_ENTRY, place)
         self._counts[entry.memory.category, entry.memory.importance] -= 1
-        await self._drop_sentences(entry.entry_no, _hashes(entry.memory.content))
-        self._sign(entry.entry_no, entry.bigram_count, None)
+        await self._drop_sentences(entry.entry_no, sentence_hashes(entry.memory.content))
+        self._sign(entry.entry_no, entry.bigram_count, _NOTHING)
         self._owner.unindexed_count -= await self._transaction.execute(store.UNMARK_UNINDEXED, place)
         self._owner.change_no += 1
 
@@ -75,10 +78,9 @@ class Writing:
                 await self._transaction.execute(store.COUNT_ENTRIES, {"user_no": self._owner.user_no, **params})
         for level, lines in self._lines.items():
             records = np.zeros(len(lines), dtype=RECORDS[level])
-            for record, (entry_no, shape) in zip(records, lines, strict=True):
-                record["entry"] = entry_no
-                if shape is not None:
-                    record["size"], record["signature"] = shape.size, shape.signature(level)
+            for record, (entry_no, pairs) in zip(records, lines, strict=True):
+                record["entry"], record["size"] = entry_no, len(pairs)
+                record["signature"] = signature_of(pairs, level)
             await self._nearest.append(self._transaction, self._owner.user_no, level, records)
         await index_when_due(self._transaction, self._owner)
         await save_owner(self._transaction, self._owner)
@@ -96,19 +98,19 @@ class Writing:
     def _place(self, key: int) -> dict[str, int]:
         return {"user_no": self._owner.user_no, "entry_key": key}
 
-    async def _rewrite_content(self, old: StoredEntry, content: str) -> int:
-        digest, before = digest_of(content), _hashes(old.memory.content)
+    async def _change_content(self, old: StoredEntry, digest: Digest) -> None:
+        before = sentence_hashes(old.memory.content)
         await self._drop_sentences(old.entry_no, before - digest.sentence_hashes)
         await self._add_sentences(old.entry_no, digest.sentence_hashes - before)
-        self._sign(old.entry_no, old.bigram_count, digest.shape)
-        return len(digest.bigrams)
+        self._sign(old.entry_no, old.bigram_count, digest.bigrams)
 
-    def _sign(self, entry_no: int, old_size: int, shape: Shape | None) -> None:
-        """Enter the shape in its level, and strike the entry out of the level it leaves."""
-        if old_size and (shape is None or shape.level != level_of(old_size)):
-            self._lines[level_of(old_size)].append((entry_no, None))
-        if shape is not None:
-            self._lines[shape.level].append((entry_no, shape))
+    def _sign(self, entry_no: int, old_size: int, pairs: Bigrams) -> None:
+        """Enter the bigrams in their level, and strike the entry out of the level it leaves."""
+        size = len(pairs)
+        if old_size and (size == 0 or level_of(size) != level_of(old_size)):
+            self._lines[level_of(old_size)].append((entry_no, _NOTHING))
+        if size:
+            self._lines[level_of(size)].append((entry_no, pairs))
 
     async def _add_sentences(self, entry_no: int, hashes: frozenset[int]) -> None:
         await self._transaction.execute_many(store.ADD_SENTENCE, self._sentences(entry_no, hashes))
@@ -127,7 +129,3 @@ class Writing:
 def _said(memory: MemoryEntry) -> tuple[str, str, list[str]]:
     """What a query looks at."""
     return memory.content, memory.summary, memory.keywords
-
-
-def _hashes(content: str) -> frozenset[int]:
-    return frozenset(map(key_hash, sentence_keys(content)))

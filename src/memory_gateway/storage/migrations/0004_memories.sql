@@ -60,6 +60,7 @@ CREATE TABLE memory_overrides (
   memory_type TEXT NOT NULL,
   memory_id TEXT NOT NULL,
   version INTEGER NOT NULL,
+  session_id TEXT,
   text TEXT NOT NULL,
   reason TEXT,
   created_at TEXT NOT NULL,
