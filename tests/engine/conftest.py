@@ -11,6 +11,7 @@ import pytest
 from memory_gateway.embeddings.port import Embedder
 from memory_gateway.engine.engine import Engine
 from memory_gateway.engine.parse import Parser, ReadText
+from memory_gateway.engine.profiles import no_stated_facts
 from memory_gateway.engine.schemas import (
     AddReply,
     AddRequest,
@@ -101,11 +102,12 @@ class Talk:
 
 
 @asynccontextmanager
-async def open_talk(folder: Path, embedder: Embedder | None = None, **parser: Any) -> AsyncIterator[Talk]:
+async def open_talk(folder: Path, embedder: Embedder | None = None, **options: Any) -> AsyncIterator[Talk]:
     database, clock = SqliteDatabase(folder / "engine.db"), TurnedClock()
     await migrate(database, clock)
-    made = Parser(PlainReader(), parser.get("roots", ()), parser.get("data_dir", folder / "data"))
-    engine = Engine(database, clock, made, embedder, Leases(database, clock, "test"))
+    made = Parser(PlainReader(), options.get("roots", ()), options.get("data_dir", folder / "data"))
+    facts = options.get("stated_facts", no_stated_facts)
+    engine = Engine(database, clock, made, embedder, Leases(database, clock, "test"), stated_facts=facts)
     yield Talk(engine, database, clock)
     await engine.close()
     await database.close()

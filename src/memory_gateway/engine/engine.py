@@ -15,6 +15,7 @@ from memory_gateway.engine.items import ItemPlace
 from memory_gateway.engine.listing import get
 from memory_gateway.engine.memory_ids import number_of
 from memory_gateway.engine.parse import Parser
+from memory_gateway.engine.profiles import StatedFacts, no_stated_facts, profile_items
 from memory_gateway.engine.ranking import QUERY_CHARS, Query, Vector
 from memory_gateway.engine.schemas import (
     AddReply,
@@ -25,6 +26,7 @@ from memory_gateway.engine.schemas import (
     GetReply,
     GetRequest,
     MemoryKey,
+    RawItem,
     SearchReply,
     SearchRequest,
 )
@@ -44,12 +46,20 @@ class Engine:
     """Speaks EverOS's requests and replies. Without an embedder every method but ``vector`` answers."""
 
     def __init__(
-        self, database: Database, clock: Clock, parser: Parser, embedder: Embedder | None, leases: Leases
+        self,
+        database: Database,
+        clock: Clock,
+        parser: Parser,
+        embedder: Embedder | None,
+        leases: Leases,
+        *,
+        stated_facts: StatedFacts = no_stated_facts,
     ) -> None:
         self._database = database
         self._clock = clock
         self._parser = parser
         self._embedder = embedder
+        self._stated_facts = stated_facts
         self._worker = None if embedder is None else VectorWorker(database, embedder, leases)
 
     def start(self) -> None:
@@ -109,7 +119,20 @@ class Engine:
             radius=self._radius(request),
             min_score=0.0 if request.min_score is UNSET else request.min_score,
         )
-        return await self._database.read(lambda transaction: search(transaction, request, query, caller))
+        reply = await self._database.read(lambda transaction: search(transaction, request, query, caller))
+        if request.include_profile:
+            reply.profiles.extend({**item, "score": None} for item in await self._profiles(request, caller))
+        return reply
+
+    async def _profiles(self, request: SearchRequest | GetRequest, caller: Caller) -> list[RawItem]:
+        """The caller's own profile; nobody else's is to be had, and agents have none."""
+        if caller.user_id is None or request.user_id != caller.user_id:
+            return []
+        hidden = {*caller.hidden, *caller.left_out}
+        if MemoryKey("profile", caller.user_id) in hidden:
+            return []
+        place = ItemPlace(caller.user_id, request.app_id, request.project_id)
+        return profile_items(place, await self._stated_facts(caller.user_id))
 
     def _radius(self, request: SearchRequest) -> float:
         if request.radius is not UNSET:
@@ -134,6 +157,9 @@ class Engine:
     async def get(self, request: GetRequest, caller: Caller) -> GetReply:
         """A page of one kind of memory, in order of time."""
         check_get(request)
+        if request.memory_type == "profile":
+            profiles = await self._profiles(request, caller)
+            return GetReply(profiles=profiles, total_count=len(profiles), count=len(profiles))
         return await self._database.read(lambda transaction: get(transaction, request, caller))
 
     async def seal(self, app_id: str, project_id: str, memory: MemoryKey, caller: Caller) -> None:

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 async def get(transaction: Transaction, request: GetRequest, caller: Caller) -> GetReply:
-    """One page of one kind of memory, on one snapshot."""
+    """One page of one kind of stored memory, on one snapshot. Profiles are not stored here."""
     agent_id = None if request.agent_id is UNSET else request.agent_id
     place = ItemPlace(owner_of(request.user_id, request.agent_id), request.app_id, request.project_id)
     wanted = parse_filter({} if request.filters is UNSET else request.filters)
@@ -38,9 +38,7 @@ async def get(transaction: Transaction, request: GetRequest, caller: Caller) -> 
         return await _episodes(transaction, scopes, request, caller)
     if request.memory_type == "agent_case":
         return await _cases(transaction, scopes, request)
-    if request.memory_type == "agent_skill":
-        return await _skills(transaction, scopes, request)
-    return GetReply()
+    return await _skills(transaction, scopes, request)
 
 
 def _page(items: list[T], request: GetRequest) -> list[T]:

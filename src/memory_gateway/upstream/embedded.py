@@ -10,6 +10,7 @@ from memory_gateway.documents.extract import Extractor
 from memory_gateway.embeddings.port import Embedder
 from memory_gateway.engine.engine import Engine
 from memory_gateway.engine.parse import Parser
+from memory_gateway.engine.profiles import StatedFacts, no_stated_facts
 from memory_gateway.engine.reader import LibraryReader
 from memory_gateway.engine.schemas import (
     AddReply,
@@ -33,13 +34,19 @@ from memory_gateway.upstream.port import Erasure, UpstreamHealth, UpstreamTraits
 
 @asynccontextmanager
 async def open_engine(
-    settings: Settings, database: Database, embedder: Embedder | None, *, clock: Clock = system_clock, holder: str
+    settings: Settings,
+    database: Database,
+    embedder: Embedder | None,
+    *,
+    holder: str,
+    clock: Clock = system_clock,
+    stated_facts: StatedFacts = no_stated_facts,
 ) -> AsyncIterator[Engine]:
     """The engine as the settings want it. ``holder`` names this process in leases."""
     async with Extractor() as extractor:
         reader = LibraryReader(extractor, settings.data_dir / "tmp", settings.extraction_timeout)
         parser = Parser(reader, settings.allowed_file_roots, settings.data_dir)
-        engine = Engine(database, clock, parser, embedder, Leases(database, clock, holder))
+        engine = Engine(database, clock, parser, embedder, Leases(database, clock, holder), stated_facts=stated_facts)
         try:
             yield engine
         finally:

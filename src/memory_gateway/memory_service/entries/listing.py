@@ -76,7 +76,7 @@ async def _page_by_key(database: Database, wanted: dict[str, int]) -> list[Row]:
 
 async def _counts(reads: Reads, params: dict[str, Any]) -> dict[str, int]:
     """Live entries by category: all of them are counted as they are written, the few that expired are taken off."""
-    counts = dict(await reads.fetch(store.COUNTS, params))
+    counts: dict[str, int] = dict(await reads.fetch(store.COUNTS, params))
     for category, expired in await reads.fetch(store.EXPIRED_COUNTS, params):
         counts[category] -= expired
     return counts

@@ -5,6 +5,7 @@ the index cannot say, by a scan of the user's texts. Both give the same.
 """
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -64,9 +65,11 @@ async def find_entries(
     else:
         matches = await _verified(transaction, owner, wanted, candidates)
     best = sorted(matches, key=lambda match: (match.importance, match.entry_key), reverse=True)
-    keys = list({match.content_hash: match.entry_key for match in reversed(best)}.values())[::-1]
-    found = [await load_entry(transaction, owner, entry_no_of(key)) for key in keys[:limit]]
-    return [entry.memory for entry in found], len(keys)
+    shown: dict[int, int] = {}
+    for match in best:
+        shown.setdefault(match.content_hash, match.entry_key)
+    found = [await load_entry(transaction, owner, entry_no_of(key)) for key in islice(shown.values(), limit)]
+    return [entry.memory for entry in found], len(shown)
 
 
 async def _indexed_candidates(transaction: Transaction, owner: Owner, terms: tuple[str, ...]) -> EntryNos | None:

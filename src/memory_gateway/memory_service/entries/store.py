@@ -145,7 +145,7 @@ FROM memory_unindexed u JOIN memory_entries e ON e.entry_key = u.entry_key WHERE
 """
 CANDIDATES = """
 SELECT entry_key, importance, content_hash, category, expires_at, folded FROM memory_entries
-WHERE user_no = :user_no AND entry_key IN (
+WHERE +user_no = :user_no AND entry_key IN (
   :key_0, :key_1, :key_2, :key_3, :key_4, :key_5, :key_6, :key_7, :key_8, :key_9, :key_10, :key_11, :key_12,
   :key_13, :key_14, :key_15, :key_16, :key_17, :key_18, :key_19, :key_20, :key_21, :key_22, :key_23, :key_24,
   :key_25, :key_26, :key_27, :key_28, :key_29, :key_30, :key_31, :key_32, :key_33, :key_34, :key_35, :key_36,
