@@ -18,6 +18,7 @@ from tests.fakes.clock import TurnedClock
 
 MAX_BODY_BYTES = 100_000
 ADDRESS = "http://127.0.0.1:8094"
+_OF_THE_GATEWAY = {"memory_attachments", "memory_overrides", "memory_tombstones"}
 
 
 class ServiceHouse:
@@ -44,12 +45,17 @@ class ServiceHouse:
         transport = httpx.ASGITransport(app=self.app(**access), raise_app_exceptions=False)  # type: ignore[arg-type]
         return httpx.AsyncClient(transport=transport, base_url=address)
 
+    async def tables(self) -> list[str]:
+        """Those of the service."""
+        rows = await self.database.fetch("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+        return [name for (name,) in rows if name.startswith(("memory_", "thinking_")) and name not in _OF_THE_GATEWAY]
+
     async def rows(self) -> list[tuple[Any, ...]]:
         """All that is stored, to see that nothing changed."""
         return [
-            row
-            for table in ("memory_entries", "thinking_logs")
-            for row in await self.database.fetch(f"SELECT * FROM {table} ORDER BY id")
+            (table, *row)
+            for table in await self.tables()
+            for row in sorted(await self.database.fetch(f"SELECT * FROM {table}"), key=repr)
         ]
 
 

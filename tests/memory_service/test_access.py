@@ -56,7 +56,7 @@ async def kept(client: httpx.AsyncClient, house: ServiceHouse) -> AsyncIterator[
     thought = await client.post("/api/v1/thinking", json={"content": "想一想"})
     house.clock.forward(seconds=31 * 86_400)
     before = await house.rows()
-    assert len(before) == 3
+    assert [row[0] for row in before].count("memory_entries") == 2
     yield {"memory": memory.json()["memory"]["id"], "thought": thought.json()["thinking"]["id"]}
     await house.entries.close()  # what was counted is written
     assert await house.rows() == before
@@ -64,7 +64,8 @@ async def kept(client: httpx.AsyncClient, house: ServiceHouse) -> AsyncIterator[
 
 async def send(client: httpx.AsyncClient, call: Call, kept: Kept, **headers: str) -> httpx.Response:
     method, path, body = call
-    return await client.request(method, f"/api/v1{path.format(**kept)}", headers=headers, json=body)
+    raw_headers = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+    return await client.request(method, f"/api/v1{path.format(**kept)}", headers=raw_headers, json=body)
 
 
 @pytest.mark.parametrize("host", FOREIGN_HOSTS)
@@ -173,10 +174,9 @@ async def test_where_there_is_a_token_every_call_but_health_needs_it(
     house: ServiceHouse, kept: Kept, host: str
 ) -> None:
     async with house.client(host=host, service_token=TOKEN) as client:
-        for authorization in ("", TOKEN, f"Basic {TOKEN}", "Bearer", f"Bearer {TOKEN}x", "Bearer é"):
+        for authorization in ("", TOKEN, f"Basic {TOKEN}", "Bearer", f"Bearer {TOKEN}x", "Bearer \xe9"):
             for call in [*CHANGING_CALLS, *READING_CALLS]:
-                headers = {"Authorization": authorization} if authorization else {}
-                reply = await send(client, call, kept, **headers)
+                reply = await send(client, call, kept, Authorization=authorization)
                 assert (reply.status_code, reply.json()) == (401, {"error": "service token missing or wrong"})
                 assert reply.headers["www-authenticate"] == "Bearer"
         assert (await client.get("/api/v1/health")).status_code == 200

@@ -81,13 +81,15 @@ async def test_a_database_that_is_gone_is_500_in_the_words_of_the_api(
 
 @pytest.mark.parametrize(("method", "path", "body"), CALLS)
 async def test_what_the_database_says_never_leaves_the_house(
-    client: httpx.AsyncClient, database: SqliteDatabase, method: str, path: str, body: dict[str, Any] | None
+    client: httpx.AsyncClient, house: ServiceHouse, method: str, path: str, body: dict[str, Any] | None
 ) -> None:
+    tables = await house.tables()
+
     async def break_it(transaction: Transaction) -> None:
-        for table in ("memory_entries", "thinking_logs"):
+        for table in tables:
             await transaction.execute(f"DROP TABLE {table}")
 
-    await database.write(break_it)
+    await house.database.write(break_it)
     reply = await client.request(method, f"/api/v1{path}", json=body)
     assert (reply.status_code, reply.text) == (500, '{"error":"数据库错误"}')
 

@@ -75,4 +75,3 @@ SELECT id, 'resource://' || id, name, title, content_type, mime_type, size, sha2
 FROM user_resources WHERE user_id = :user_id ORDER BY created_at, id
 """
 ERASE = "DELETE FROM user_resources WHERE user_id = :user_id"
-

@@ -6,7 +6,6 @@ the index cannot say, by a scan of the user's texts. Both give the same.
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -18,16 +17,18 @@ from memory_gateway.memory_service.entries.matching import load_entry
 from memory_gateway.memory_service.entries.owners import Owner, chunks_of_keys, entry_key, entry_no_of
 from memory_gateway.memory_service.entries.postings import bucket_of, entries_with, grams_of
 from memory_gateway.memory_service.entries.schemas import Category, MemoryEntry
-from memory_gateway.storage.port import Transaction
+from memory_gateway.storage.port import Row, Transaction
 
 _SCANNED_AT_ONCE = 2048
-_MOST_GRAMS = 8
-_FEW_ENTRIES = 64
+_MOST_GRAMS = 12
+_FEW_ENTRIES = 128
 _LEAST_VERIFIED = 512
 _VERIFYING_COST = 6  # reading one text that the index names costs as much as passing over so many
 _PATTERN_CHARACTERS = 1000
 
 EntryNos = NDArray[np.uint32]
+Match = tuple[int, int, int]
+"""Importance, key and hash of the content: in falling order, the best first."""
 
 
 class Wanted(Struct, frozen=True):
@@ -37,17 +38,6 @@ class Wanted(Struct, frozen=True):
     category: Category | None
     min_importance: int
     now: str
-
-
-class Match(NamedTuple):
-    """An entry that may match, as `store` selects it; ``folded`` is empty where nobody needs it."""
-
-    entry_key: int
-    importance: int
-    content_hash: int
-    category: str
-    expires_at: str | None
-    folded: str
 
 
 def terms_of(query_text: str) -> tuple[str, ...]:
@@ -64,10 +54,9 @@ async def find_entries(
         matches = await _scanned(transaction, owner, wanted)
     else:
         matches = await _verified(transaction, owner, wanted, candidates)
-    best = sorted(matches, key=lambda match: (match.importance, match.entry_key), reverse=True)
     shown: dict[int, int] = {}
-    for match in best:
-        shown.setdefault(match.content_hash, match.entry_key)
+    for _, key, content_hash in sorted(matches, reverse=True):
+        shown.setdefault(content_hash, key)
     found = [await load_entry(transaction, owner, entry_no_of(key)) for key in islice(shown.values(), limit)]
     return [entry.memory for entry in found], len(shown)
 
@@ -76,14 +65,23 @@ async def _indexed_candidates(transaction: Transaction, owner: Owner, terms: tup
     """The indexed entries that may hold all terms; None where these are too many to look at each."""
     most = max(_LEAST_VERIFIED, owner.last_entry_no // _VERIFYING_COST)
     found: EntryNos | None = None
-    for gram in (gram for term in terms for gram in grams_of(term)[:_MOST_GRAMS]):
-        params = {"user_no": owner.user_no, "bucket": bucket_of(gram)}
-        rows = await transaction.fetch(store.POSTINGS, params)
+    for gram in await _rarest_first(transaction, owner, terms):
+        rows = await transaction.fetch(store.POSTINGS, {"user_no": owner.user_no, "bucket": bucket_of(gram)})
         named = entries_with(gram, (postings for (postings,) in rows))
         found = named if found is None else _common(found, named, owner.last_entry_no)
         if len(found) <= _FEW_ENTRIES:
             break
     return None if found is None or len(found) > most else np.unique(found)
+
+
+async def _rarest_first(transaction: Transaction, owner: Owner, terms: tuple[str, ...]) -> list[int]:
+    """Grams that an entry with all terms must hold, in the order of how much there is to read of each."""
+    grams = dict.fromkeys(gram for term in terms for gram in grams_of(term)[:_MOST_GRAMS])
+    sizes: dict[int, int] = {}
+    for gram in islice(grams, _MOST_GRAMS):
+        params = {"user_no": owner.user_no, "bucket": bucket_of(gram)}
+        ((sizes[gram],),) = await transaction.fetch(store.POSTINGS_SIZE, params)
+    return sorted(sizes, key=sizes.__getitem__)
 
 
 def _common(some: EntryNos, others: EntryNos, last_entry_no: int) -> EntryNos:
@@ -99,7 +97,7 @@ async def _verified(transaction: Transaction, owner: Owner, wanted: Wanted, cand
     for chunk in chunks_of_keys(keys):
         named = await transaction.fetch(store.CANDIDATES, {"user_no": owner.user_no, **chunk})
         rows |= {row[0]: row for row in named}
-    return list(_matching((Match(*row) for row in rows.values()), wanted, wanted.terms))
+    return _matching(rows.values(), wanted, wanted.terms)
 
 
 async def _scanned(transaction: Transaction, owner: Owner, wanted: Wanted) -> list[Match]:
@@ -110,7 +108,7 @@ async def _scanned(transaction: Transaction, owner: Owner, wanted: Wanted) -> li
     page = {**owner.keys, "pattern": _pattern(longest[:_PATTERN_CHARACTERS]), "limit": _SCANNED_AT_ONCE}
     matches: list[Match] = []
     while rows := await transaction.fetch(statement, page):
-        matches += _matching((Match(*row) for row in rows), wanted, left)
+        matches += _matching(rows, wanted, left)
         page["after"] = rows[-1][0]
     return matches
 
@@ -120,12 +118,12 @@ def _pattern(term: str) -> str:
     return f"%{escaped}%"
 
 
-def _matching(matches: Iterable[Match], wanted: Wanted, terms: tuple[str, ...]) -> Iterable[Match]:
-    for match in matches:
-        if (
-            match.importance >= wanted.min_importance
-            and (wanted.category is None or match.category == wanted.category)
-            and (match.expires_at is None or match.expires_at > wanted.now)
-            and all(term in match.folded for term in terms)
-        ):
-            yield match
+def _matching(rows: Iterable[Row], wanted: Wanted, terms: tuple[str, ...]) -> list[Match]:
+    return [
+        (importance, key, content_hash)
+        for key, importance, content_hash, category, expires_at, folded in rows
+        if importance >= wanted.min_importance
+        and (wanted.category is None or category == wanted.category)
+        and (expires_at is None or expires_at > wanted.now)
+        and (not terms or all(term in folded for term in terms))
+    ]

@@ -136,6 +136,9 @@ ON CONFLICT (user_no, bucket, block_no) DO UPDATE
 SET postings = CAST(memory_postings.postings || excluded.postings AS BLOB)
 """
 DROP_POSTINGS = "DELETE FROM memory_postings WHERE user_no = :user_no"
+POSTINGS_SIZE = """
+SELECT COALESCE(SUM(LENGTH(postings)), 0) FROM memory_postings WHERE user_no = :user_no AND bucket = :bucket
+"""
 POSTINGS = "SELECT postings FROM memory_postings WHERE user_no = :user_no AND bucket = :bucket ORDER BY block_no"
 
 KEYS_AT_ONCE = 64
