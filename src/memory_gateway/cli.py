@@ -14,7 +14,7 @@ from memory_gateway.settings import Settings, SettingsError, load_settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_SERVE_FLAGS = ("host", "gateway_port", "workers", "upstream", "upstream_url", "embedder", "log_level")
+_SERVE_FLAGS = ("host", "gateway_port", "service_port", "workers", "upstream", "upstream_url", "embedder", "log_level")
 
 
 def _data_flags(command: Command) -> Command:
@@ -50,12 +50,14 @@ def main() -> None:
 @main.command()
 @_data_flags
 @_serve_flags
-def serve(config: Path | None, data_dir: Path | None, **flags: str | None) -> None:
-    """Serve the gateway."""
-    from memory_gateway.server import serve as run  # noqa: PLC0415 - the other commands start quicker without it
+@click.option("--only", type=click.Choice(["gateway", "service"]), help="One face alone. [default: both]")
+def serve(config: Path | None, data_dir: Path | None, only: str | None, **flags: str | None) -> None:
+    """Serve the Memory Gateway and the Memory-Service."""
+    from memory_gateway.server import FACES  # noqa: PLC0415 - the other commands start quicker without it
+    from memory_gateway.server import serve as run  # noqa: PLC0415 - as above
 
     try:
-        run(_settings(config, data_dir=data_dir, **flags))
+        run(_settings(config, data_dir=data_dir, **flags), [face for face in FACES if only in {None, face}])
     except (SettingsError, OSError) as error:
         raise click.ClickException(str(error)) from error
 

@@ -3,18 +3,17 @@
 import asyncio
 import contextlib
 import logging
-import multiprocessing
 import os
-import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Literal
 
-import uvicorn
 from litestar import Litestar
 from msgspec import Struct
 
 from memory_gateway.embeddings.choose import choose_embedder
+from memory_gateway.engine.profiles import StatedFact, StatedFacts, no_stated_facts
 from memory_gateway.gateway.accounts.erasure import UserErasure
 from memory_gateway.gateway.accounts.export import UserExport
 from memory_gateway.gateway.accounts.secret_files import load_or_create_secret
@@ -28,9 +27,13 @@ from memory_gateway.gateway.memories.service import Memories, MemoryRules
 from memory_gateway.gateway.metrics import Metrics
 from memory_gateway.gateway.resources import routes as resources_routes
 from memory_gateway.gateway.resources.service import Resources
-from memory_gateway.kit.clock import system_clock
+from memory_gateway.kit.clock import epoch_ms, system_clock
 from memory_gateway.kit.errors import MemoryGatewayError
 from memory_gateway.kit.ids import uuid7_id
+from memory_gateway.kit.serving import listen, new_event_loop, run_workers, serve_apps
+from memory_gateway.memory_service.app import build_service_app
+from memory_gateway.memory_service.entries.service import Entries
+from memory_gateway.memory_service.thinking.service import Thinking
 from memory_gateway.settings import Settings
 from memory_gateway.storage.choose import open_database
 from memory_gateway.storage.leases import Leases
@@ -45,10 +48,19 @@ KEY_SECRET_FILE = "key.secret"  # noqa: S105 - the name of a file
 STORAGE_FOLDER = "storage"
 TEMPORARY_FOLDER = "tmp"
 _MAINTENANCE_SECONDS = 300.0
-_WAITING_CONNECTIONS = 2048
-_DRAIN_SECONDS = 30
+
+Face = Literal["gateway", "service"]
+FACES: tuple[Face, ...] = ("gateway", "service")
+_NAMES: dict[Face, str] = {"gateway": "Memory Gateway", "service": "Memory-Service"}
 
 _log = logging.getLogger(__name__)
+
+
+class Facts(Struct, frozen=True):
+    """The Memory-Service's rooms."""
+
+    entries: Entries
+    thinking: Thinking
 
 
 class Rooms(Struct, frozen=True):
@@ -100,7 +112,33 @@ def admin_key(settings: Settings) -> bytes:
 
 
 @asynccontextmanager
-async def open_upstream(settings: Settings, database: Database) -> AsyncIterator[Upstream]:
+async def open_facts(settings: Settings, database: Database, *, at_work: bool) -> AsyncIterator[Facts]:
+    """The Memory-Service's rooms; ``at_work`` with their background work, where their face is served."""
+    entries = Entries(database, system_clock, uuid7_id, decay_daily=settings.decay_daily)
+    if at_work:
+        entries.start()
+    try:
+        yield Facts(entries, Thinking(database, system_clock, uuid7_id))
+    finally:
+        await entries.close()
+
+
+def stated_facts_of(entries: Entries) -> StatedFacts:
+    """What the engine makes profiles of."""
+
+    async def stated_facts(user_id: str) -> list[StatedFact]:
+        return [
+            StatedFact(entry.content, entry.category, entry.source, epoch_ms(entry.updated_at))
+            for entry in await entries.stated_facts(user_id)
+        ]
+
+    return stated_facts
+
+
+@asynccontextmanager
+async def open_upstream(
+    settings: Settings, database: Database, stated_facts: StatedFacts = no_stated_facts
+) -> AsyncIterator[Upstream]:
     """The memory system that the settings ask for, at work until the end."""
     if settings.upstream == "everos":
         everos = EverosUpstream(
@@ -116,7 +154,9 @@ async def open_upstream(settings: Settings, database: Database) -> AsyncIterator
         return
     embedder = choose_embedder(settings)
     try:
-        async with open_engine(settings, database, embedder, holder=f"{os.getpid()}:{uuid7_id()}") as engine:
+        async with open_engine(
+            settings, database, embedder, holder=process_name(), stated_facts=stated_facts
+        ) as engine:
             engine.start()
             yield EmbeddedUpstream(engine, settings)
     finally:
@@ -125,12 +165,12 @@ async def open_upstream(settings: Settings, database: Database) -> AsyncIterator
 
 
 @asynccontextmanager
-async def open_rooms(settings: Settings) -> AsyncIterator[Rooms]:
-    """Everything behind the HTTP face, its start-up work done and its upkeep running."""
+async def open_rooms(settings: Settings, database: Database, facts: Facts) -> AsyncIterator[Rooms]:
+    """Everything behind the gateway's face, its start-up work done and its upkeep running."""
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(open_storage(settings))
-        upstream = await stack.enter_async_context(open_upstream(settings, database))
-        rooms = build_rooms(settings, database, upstream)
+        stated_facts = stated_facts_of(facts.entries)
+        upstream = await stack.enter_async_context(open_upstream(settings, database, stated_facts))
+        rooms = build_rooms(settings, database, upstream, facts)
         stack.push_async_callback(rooms.attachments.close)
         stack.push_async_callback(rooms.resources.close)
         stack.push_async_callback(rooms.memories.close)
@@ -141,7 +181,7 @@ async def open_rooms(settings: Settings) -> AsyncIterator[Rooms]:
         yield rooms
 
 
-def build_rooms(settings: Settings, database: Database, upstream: Upstream) -> Rooms:
+def build_rooms(settings: Settings, database: Database, upstream: Upstream, facts: Facts) -> Rooms:
     """The gateway's services over a database and an upstream."""
     storage_root, temporary_root = settings.data_dir / STORAGE_FOLDER, settings.data_dir / TEMPORARY_FOLDER
     for folder in (storage_root, temporary_root):
@@ -157,7 +197,7 @@ def build_rooms(settings: Settings, database: Database, upstream: Upstream) -> R
         attachments=attachments,
         audit=audit,
         upstream=upstream,
-        leases=Leases(database, system_clock, f"{os.getpid()}:{uuid7_id()}"),
+        leases=Leases(database, system_clock, process_name()),
         max_upload_bytes=settings.max_upload_bytes,
         inline_index_bytes=settings.inline_index_bytes,
     )
@@ -179,7 +219,7 @@ def build_rooms(settings: Settings, database: Database, upstream: Upstream) -> R
             resource_batch=settings.resource_batch,
         ),
     )
-    holders = (attachments, resources, memories)
+    holders = (attachments, resources, memories, facts.entries, facts.thinking)
     return Rooms(
         database=database,
         upstream=upstream,
@@ -211,6 +251,23 @@ def build_gateway(settings: Settings, rooms: Rooms) -> Litestar:
     )
 
 
+def build_service(settings: Settings, database: Database, facts: Facts) -> Litestar:
+    """The Memory-Service's HTTP face."""
+    return build_service_app(
+        entries=facts.entries,
+        thinking=facts.thinking,
+        database=database,
+        host=settings.host,
+        service_token=settings.service_token,
+        max_body_bytes=settings.max_body_bytes,
+    )
+
+
+def process_name() -> str:
+    """Names this process in leases; never the same twice."""
+    return f"{os.getpid()}:{uuid7_id()}"
+
+
 async def _backlog(upstream: Upstream) -> float | None:
     return (await upstream.health()).backlog
 
@@ -232,90 +289,42 @@ async def _cancel(task: asyncio.Task[None]) -> None:
         await task
 
 
-class _Server(uvicorn.Server):
-    """Leaves signals to `_serve`, so that a stop is a clean end and not a death by signal."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-async def _serve(settings: Settings, listener: socket.socket) -> None:
-    async with open_rooms(settings) as rooms:
-        config = uvicorn.Config(
-            build_gateway(settings, rooms),
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            timeout_graceful_shutdown=_DRAIN_SECONDS,
-        )
-        server = _Server(config)
-        loop = asyncio.get_running_loop()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(name, _stop, server)
-        await server.serve(sockets=[listener])
+@asynccontextmanager
+async def open_faces(settings: Settings, faces: Sequence[Face]) -> AsyncIterator[list[Litestar]]:
+    """The apps of the faces, in their order, over rooms that they share."""
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(open_storage(settings))
+        facts = await stack.enter_async_context(open_facts(settings, database, at_work="service" in faces))
+        apps: list[Litestar] = []
+        for face in faces:
+            if face == "gateway":
+                rooms = await stack.enter_async_context(open_rooms(settings, database, facts))
+                apps.append(build_gateway(settings, rooms))
+            else:
+                apps.append(build_service(settings, database, facts))
+        yield apps
 
 
-def _stop(server: uvicorn.Server) -> None:
-    server.should_exit = True
+async def _serve(settings: Settings, listeners: list[tuple[Face, socket.socket]]) -> None:
+    async with open_faces(settings, [face for face, _ in listeners]) as apps:
+        await serve_apps(list(zip(apps, [listener for _, listener in listeners], strict=True)))
 
 
-def _listen(settings: Settings) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((settings.host, settings.gateway_port))
-    listener.listen(_WAITING_CONNECTIONS)
-    return listener
-
-
-def _run_worker(settings: Settings, listener: socket.socket) -> None:
+def _run(settings: Settings, listeners: list[tuple[Face, socket.socket]]) -> None:
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
-        runner.run(_serve(settings, listener))
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_serve(settings, listeners))
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where it is installed; it is not to be had on every system."""
-    try:
-        import uvloop  # noqa: PLC0415
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
-
-
-def serve(settings: Settings) -> None:
+def serve(settings: Settings, faces: Sequence[Face] = FACES) -> None:
     """Serve until SIGTERM or SIGINT; requests in flight are finished."""
-    listener = _listen(settings)
-    host, port = listener.getsockname()[:2]
-    print(f"Memory Gateway on http://{host}:{port}  (data in {settings.data_dir.resolve()})", flush=True)  # noqa: T201
+    ports = {"gateway": settings.gateway_port, "service": settings.service_port}
+    listeners = [(face, listen(settings.host, ports[face])) for face in faces]
+    for face, listener in listeners:
+        host, port = listener.getsockname()[:2]
+        print(f"{_NAMES[face]} on http://{host}:{port}", flush=True)  # noqa: T201 - what a person waits for
+    print(f"data in {settings.data_dir.resolve()}", flush=True)  # noqa: T201
     if settings.workers == 1:
-        _run_worker(settings, listener)
+        _run(settings, listeners)
     else:
-        _run_workers(settings, listener)
-
-
-def _run_workers(settings: Settings, listener: socket.socket) -> None:
-    """Several processes on one socket and one database; one that dies is started again."""
-    spawn = multiprocessing.get_context("spawn")
-    stopping = False
-
-    def stop(*_: object) -> None:
-        nonlocal stopping
-        stopping = True
-
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, stop)
-    workers = [spawn.Process(target=_run_worker, args=(settings, listener)) for _ in range(settings.workers)]
-    for worker in workers:
-        worker.start()
-    while not stopping:
-        for place, worker in enumerate(workers):
-            worker.join(0.2)
-            if worker.exitcode is not None and not stopping:
-                _log.error("a worker ended with code %s and is started again", worker.exitcode)
-                workers[place] = spawn.Process(target=_run_worker, args=(settings, listener))
-                workers[place].start()
-    for worker in workers:
-        worker.terminate()
-        worker.join()
+        run_workers(settings.workers, _run, (settings, listeners))

@@ -26,6 +26,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     service_port: int = 8094
     admin_key: str | None = None
     key_secret: str | None = None
+    service_token: str | None = None
+    decay_daily: bool = False
     workers: int = 1
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 

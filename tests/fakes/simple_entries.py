@@ -26,8 +26,8 @@ def jaccard(one: str, other: str) -> Fraction:
 
 
 def sentences(text: str) -> list[str]:
-    """For texts whose sentences end in a Latin stop before white space, in a Han stop, or with the line."""
-    return [part for part in re.split(r"\n|(?<=[.!?])\s+|(?<=[。！？])", text) if part.strip()]
+    """For texts without quotes and brackets: up to a Latin stop before white space, Han stops, or the line's end."""
+    return [part for part in re.split(r"\n|(?<=[.!?])\s+|(?<=[。！？])(?![。！？])", text) if part.strip()]
 
 
 def same(sentence: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from litestar import Litestar
 from litestar.routes import HTTPRoute
 
-from memory_gateway.server import build_gateway, open_rooms
+from memory_gateway.server import open_faces
 from memory_gateway.settings import Settings
 from tests.frame.pages import DOCS
 
@@ -25,8 +25,8 @@ def _routes(app: Litestar) -> set[str]:
 
 async def test_every_route_has_its_heading_on_the_page_and_every_heading_its_route(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, embedder="none", admin_key="admin", key_secret="secret")
-    async with open_rooms(settings) as rooms:
-        routes = _routes(build_gateway(settings, rooms))
+    async with open_faces(settings, ["gateway"]) as (gateway,):
+        routes = _routes(gateway)
     headings = set(re.findall(r"^### `([A-Z]+ /\S*)`$", PAGE.read_text("utf-8"), re.MULTILINE))
     assert len(routes) > 15
     assert headings == routes

@@ -12,7 +12,7 @@ from litestar.testing import AsyncTestClient
 
 from benchmarks import list_resources
 from benchmarks.servers import User
-from memory_gateway.server import build_gateway, open_rooms
+from memory_gateway.server import build_gateway, open_facts, open_rooms, open_storage
 from memory_gateway.settings import Settings
 from memory_gateway.storage.choose import FILE_NAME
 
@@ -36,7 +36,11 @@ class Both(NamedTuple):
 async def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Both]:
     database = tmp_path / FILE_NAME
     settings = Settings(data_dir=tmp_path, embedder="none", admin_key="admin", key_secret=SECRET)
-    async with open_rooms(settings) as rooms:
+    async with (
+        open_storage(settings) as opened,
+        open_facts(settings, opened, at_work=False) as facts,
+        open_rooms(settings, opened, facts) as rooms,
+    ):
         ann, anna = [User(name, (await rooms.accounts.create(name)).user_key) for name in ("ann", "anna")]
         await list_resources.fill(database, [ann, anna])
         monkeypatch.setenv("TWIN_DATABASE", str(database))

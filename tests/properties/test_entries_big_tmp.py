@@ -173,7 +173,7 @@ async def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 users = (f"user-{number}" for number in count())
 
 
-@settings(max_examples=4000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(script=operations())
 async def test_every_decision_is_that_of_comparing_everything_with_everything(
     rooms: list[Room], script: list[tuple[Any, ...]]

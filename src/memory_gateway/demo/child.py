@@ -23,16 +23,23 @@ class ServerDied(Exception):
 
 
 class RunningServer(Struct, frozen=True):
-    """Where the server listens; ``log`` is the file that it writes to."""
+    """Where the server's two faces listen; ``log`` is the file that it writes to."""
 
     port: int
+    service_port: int
     pid: int
     admin_key: str
     log: Path
 
     @property
     def url(self) -> str:
+        """The Memory Gateway."""
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def service_url(self) -> str:
+        """The Memory-Service."""
+        return f"http://127.0.0.1:{self.service_port}"
 
 
 @contextmanager
@@ -41,8 +48,14 @@ def running_server(folder: Path, admin_key: str, **settings: str) -> Iterator[Ru
 
     ``settings`` go to the server by its environment; those of the caller's environment do not reach it.
     """
-    port, log = free_port(), folder / "server.log"
-    chosen = {"data_dir": str(folder / "data"), "gateway_port": str(port), "admin_key": admin_key, **settings}
+    port, service_port, log = free_port(), free_port(), folder / "server.log"
+    chosen = {
+        "data_dir": str(folder / "data"),
+        "gateway_port": str(port),
+        "service_port": str(service_port),
+        "admin_key": admin_key,
+        **settings,
+    }
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "memory_gateway.cli", "serve"],
@@ -52,7 +65,7 @@ def running_server(folder: Path, admin_key: str, **settings: str) -> Iterator[Ru
             stdout=output,
             stderr=subprocess.STDOUT,
         )
-    server = RunningServer(port, process.pid, admin_key, log)
+    server = RunningServer(port, service_port, process.pid, admin_key, log)
     try:
         _wait_until_it_answers(process, server)
         yield server

@@ -13,6 +13,7 @@ import httpx
 
 from memory_gateway.demo.child import RunningServer, ServerDied, running_server
 from memory_gateway.demo.conversation import conversation, sample
+from memory_gateway.demo.stated_facts import StatedFacts
 from memory_gateway.demo.teller import Teller
 from memory_gateway.kit.clock import system_clock
 
@@ -35,24 +36,31 @@ def run() -> int:
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="memory-gateway-demo-") as folder:
         try:
-            with running_server(Path(folder), ADMIN_KEY) as server, Teller(server.url) as teller:
+            with (
+                running_server(Path(folder), ADMIN_KEY) as server,
+                Teller(server.url) as gateway,
+                Teller(server.service_url) as service,
+            ):
                 click.echo(
                     f"The gateway answers on {server.url}, {time.perf_counter() - started:.1f} s after its start."
                 )
-                Story(teller, server).tell()
+                Story(gateway, server).tell()
+                StatedFacts(service).tell()
         except (ServerDied, httpx.HTTPError) as error:
             click.secho(f"\nThe story broke off: {error}", fg="red", err=True)
             return 1
-    return _verdict(teller, time.perf_counter() - started)
+    return _verdict([gateway, service], time.perf_counter() - started)
 
 
-def _verdict(teller: Teller, seconds: float) -> int:
-    if teller.failures:
-        click.secho(f"\n{len(teller.failures)} of the story's expectations did not hold:", fg="red", bold=True)
-        for failure in teller.failures:
+def _verdict(tellers: list[Teller], seconds: float) -> int:
+    failures = [failure for teller in tellers for failure in teller.failures]
+    if failures:
+        click.secho(f"\n{len(failures)} of the story's expectations did not hold:", fg="red", bold=True)
+        for failure in failures:
             click.echo(f"  ✗ {failure}")
         return 1
-    click.secho(f"\nAll of it held: {teller.calls} requests in {seconds:.1f} s. The data folder is gone.", fg="green")
+    calls = sum(teller.calls for teller in tellers)
+    click.secho(f"\nAll of it held: {calls} requests in {seconds:.1f} s. The data folder is gone.", fg="green")
     return 0
 
 

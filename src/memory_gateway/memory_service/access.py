@@ -11,15 +11,15 @@ import ipaddress
 import re
 from typing import Any
 
-from litestar.connection import ASGIConnection
-from litestar.handlers.base import BaseRouteHandler
+from litestar import Request
 
 from memory_gateway.kit.errors import Forbidden, Unauthorized
+from memory_gateway.kit.http_queries import refuse_bad_address
 from memory_gateway.settings import SettingsError
 
 OPEN_TO_ALL = {"open_to_all": True}
 
-Connection = ASGIConnection[Any, Any, Any, Any]
+AnyRequest = Request[Any, Any, Any]
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, never bound
@@ -36,20 +36,20 @@ class Access:
         self._digest = _digest(token) if token else None
         self._names = None if host in _EVERY_ADDRESS else _LOOPBACK | {f"[{host}]" if ":" in host else host.lower()}
 
-    def check_addresses(self, connection: Connection) -> None:
+    def check_addresses(self, request: AnyRequest) -> None:
         """`Forbidden` unless the request was meant for this server and no other site's page sent it."""
-        hosts = _values(connection, b"host")
+        hosts = _values(request, b"host")
         if not hosts or not all(self._is_own(host) for host in hosts):
             raise Forbidden("Host not allowed")
-        from_own_page = all(self._is_own_origin(origin, hosts) for origin in _values(connection, b"origin"))
-        if not from_own_page or "cross-site" in _values(connection, b"sec-fetch-site"):
+        from_own_page = all(self._is_own_origin(origin, hosts) for origin in _values(request, b"origin"))
+        if not from_own_page or "cross-site" in _values(request, b"sec-fetch-site"):
             raise Forbidden("Origin not allowed")
 
-    def check_token(self, connection: Connection) -> None:
+    def check_token(self, request: AnyRequest) -> None:
         """`Unauthorized` where there is a token and the request has another or none."""
         if self._digest is None:
             return
-        scheme, _, token = connection.headers.get("authorization", "").partition(" ")
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(_digest(token.strip()), self._digest):
             raise Unauthorized("service token missing or wrong")
 
@@ -64,12 +64,16 @@ class Access:
         return own and scheme in {"http", "https"}
 
 
-def require_access(connection: Connection, handler: BaseRouteHandler) -> None:
-    """Guard of every route. A route with ``opt=OPEN_TO_ALL`` asks for no token."""
-    access: Access = connection.app.state.access
-    access.check_addresses(connection)
-    if "open_to_all" not in handler.opt:
-        access.check_token(connection)
+async def require_access(request: AnyRequest) -> None:
+    """Runs before every route. One with ``opt=OPEN_TO_ALL`` asks for no token.
+
+    Not a guard: for those the framework copies the whole route, at every request.
+    """
+    access: Access = request.app.state.access
+    access.check_addresses(request)
+    if "open_to_all" not in request.route_handler.opt:
+        access.check_token(request)
+    refuse_bad_address(request, request.route_handler)
 
 
 def is_loopback(host: str) -> bool:
@@ -80,8 +84,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _values(connection: Connection, name: bytes) -> list[str]:
-    return [value.decode("latin-1").lower() for header, value in connection.scope["headers"] if header == name]
+def _values(request: AnyRequest, name: bytes) -> list[str]:
+    return [value.decode("latin-1").lower() for header, value in request.scope["headers"] if header == name]
 
 
 def _digest(token: str) -> bytes:

@@ -4,7 +4,6 @@ from litestar import Litestar, Router
 from litestar.datastructures import State
 from litestar.di import Provide
 
-from memory_gateway.kit.http_queries import refuse_bad_address
 from memory_gateway.kit.http_request_id import RequestIds
 from memory_gateway.kit.ids import IdMaker, uuid7_id
 from memory_gateway.memory_service.access import Access, require_access
@@ -42,7 +41,7 @@ def build_service_app(
             "thinking": _always(thinking),
             "health": _always(Health(database)),
         },
-        guards=[require_access, refuse_bad_address],
+        before_request=require_access,
         exception_handlers=EXCEPTION_HANDLERS,
         request_class=ServiceRequest,
         request_max_body_size=max_body_bytes,

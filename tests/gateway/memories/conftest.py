@@ -1,13 +1,18 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from memory_gateway.engine.schemas import SearchReply
 from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes import items
-from tests.fakes.house import House, User
+from tests.fakes.house import House, Json, User
 from tests.fakes.upstream import EMBEDDED_LIKE, EVEROS_LIKE, RecordingUpstream
+
+SCOPES = ["current_chat", "resources", "all_user_memory"]
+METHODS = ["keyword", "vector", "hybrid", "agentic"]
 
 
 @pytest.fixture
@@ -58,3 +63,34 @@ async def show(upstream: RecordingUpstream, user: User, *memory_ids: str) -> Non
     episodes = [items.episode(memory_id, user_id=user.user_id, session_id=None) for memory_id in memory_ids]
     upstream.reply("search", SearchReply(episodes=episodes))
     assert len(await user.search("anything", top_k=-1)) == len(memory_ids)
+
+
+async def uploaded(user: User, name: str = "notes.txt", content: bytes = b"The heron gateway listens.") -> Json:
+    """The resource that a new file became."""
+    response = await user.upload(name, content)
+    assert response.status_code == 201, response.text
+    resource: Json = response.json()["resource"]
+    return resource
+
+
+async def told(user: User, *stories: str, chat: str = "1", **body: Any) -> list[str]:
+    """One closed episode for each story; their ids, as a search showed them."""
+    for number, story in enumerate(stories):
+        await user.add(story, chat=f"{chat}.{number}" if number else chat, **body)
+        await user.flush(f"{chat}.{number}" if number else chat, **body)
+    shown = await user.search(" ".join(stories), top_k=-1, **body)
+    return [result["id"] for story in stories for result in shown if story in result["text"]]
+
+
+async def history(user: User, memory_id: str) -> list[Json]:
+    """The edits of a memory."""
+    response = await user.edit("GET", memory_id, "/history")
+    assert response.status_code == 200, response.text
+    entries: list[Json] = response.json()["history"]
+    return entries
+
+
+def error(response: httpx.Response) -> tuple[int, str, str | None]:
+    """Status, code and the field at fault."""
+    fault = response.json()["error"]
+    return response.status_code, fault["code"], (fault.get("details") or {}).get("field")

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import msgspec
 import pytest
 
@@ -16,13 +15,9 @@ from memory_gateway.storage.port import Database
 from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes.house import House, Json, User, ids, texts
 from tests.fakes.upstream import RecordingUpstream
+from tests.gateway.memories.conftest import error
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\nnot really").decode()
-
-
-def error(response: httpx.Response) -> tuple[int, str, str | None]:
-    fault = response.json()["error"]
-    return response.status_code, fault["code"], (fault.get("details") or {}).get("field")
 
 
 def stored_files(house: House) -> list[Path]:
@@ -194,6 +189,12 @@ async def test_nobody_holds_a_session_by_failing_adds_unless_words_may_have_arri
     everos.fail("add", failure)
     assert (await ann.add("hello")).status_code == failure.status
     assert (await anna.add("hello")).status_code == (403 if held else 200)
+
+
+async def test_a_session_that_holds_words_is_its_owners_for_good(house: House, ann: User, anna: User) -> None:
+    assert (await ann.add("hello")).status_code == 200
+    house.clock.forward(seconds=30 * 86_400)
+    assert (await anna.add("hello")).status_code == 403
 
 
 async def test_a_failed_add_leaves_nothing_behind(house: House, everos: RecordingUpstream, ann: User) -> None:

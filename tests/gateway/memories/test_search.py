@@ -1,34 +1,18 @@
 """``POST /memories/search`` over HTTP: what is sent, what may be seen, what comes back."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from memory_gateway.engine.schemas import SearchReply
 from memory_gateway.kit.errors import UpstreamRefused, UpstreamTimeout
 from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes import items
-from tests.fakes.house import House, Json, User, ids, texts
+from tests.fakes.house import House, Json, User, texts
 from tests.fakes.upstream import EMBEDDED_LIKE, RecordingUpstream
-
-SCOPES = ["current_chat", "resources", "all_user_memory"]
-
-
-def error(response: httpx.Response) -> tuple[int, str, str | None]:
-    fault = response.json()["error"]
-    return response.status_code, fault["code"], (fault.get("details") or {}).get("field")
-
-
-async def upload(user: User, name: str = "notes.txt", content: bytes = b"The heron gateway listens.") -> Json:
-    response = await user.upload(name, content)
-    assert response.status_code == 201, response.text
-    resource: Json = response.json()["resource"]
-    return resource
-
+from tests.gateway.memories.conftest import SCOPES, error, uploaded
 
 # The acceptance points of seed 2
 
@@ -100,7 +84,7 @@ async def test_3_values_out_of_range_are_a_422_that_names_the_field(everos: Reco
 
 
 async def test_4_custom_filters_never_replace_the_conditions_of_a_scope(everos: RecordingUpstream, ann: User) -> None:
-    resource = await upload(ann)
+    resource = await uploaded(ann)
     custom = {"session_id": "chat:of-another", "OR": []}
     await ann.search("tea", scope=SCOPES, conversation_id="1", filters=custom)
     assert [body["filters"] for body in everos.sent("search")] == [
@@ -113,7 +97,7 @@ async def test_4_custom_filters_never_replace_the_conditions_of_a_scope(everos: 
 async def test_5_with_an_agent_the_upstream_gets_only_the_agent_and_the_user_is_still_checked(
     house: House, everos: RecordingUpstream, ann: User
 ) -> None:
-    await upload(ann)
+    await uploaded(ann)
     await ann.search("tea", agent_id="planner", scope=["all_user_memory"])
     (body,) = everos.sent("search")
     assert (body["agent_id"], "user_id" in body) == ("planner", False)
@@ -172,7 +156,7 @@ async def test_a_result_holds_the_untouched_item_and_what_the_gateway_knows(
 async def test_a_resource_is_named_and_its_file_attached_where_the_text_names_it(
     house: House, everos: RecordingUpstream, ann: User, anna: User
 ) -> None:
-    resource = await upload(ann, "runbook.txt")
+    resource = await uploaded(ann, "runbook.txt")
     session = resource["session_id"]
     raws = [
         items.episode("named", session_id=session, text="See [DOC: RUNBOOK.txt] for the heron.", score=0.9),
@@ -204,7 +188,7 @@ async def test_the_file_of_an_added_message_is_attached(house: House, everos: Re
 
 async def test_scopes_are_merged_and_the_more_specific_one_wins(everos: RecordingUpstream, ann: User) -> None:
     await ann.add("hello")
-    await upload(ann)
+    await uploaded(ann)
     everos.reply(
         "search",
         SearchReply(episodes=[items.episode("a", score=0.3)]),
@@ -232,10 +216,10 @@ async def test_resources_go_in_batches_of_the_same_app_and_project(
 ) -> None:
     house = House(database, tmp_path, everos, resource_batch=2)
     ann, anna = await house.user("ann"), await house.user("anna")
-    sessions = [(await upload(ann, f"{number}.txt", b"%d" % number))["session_id"] for number in range(3)]
-    await upload(anna)
+    sessions = [(await uploaded(ann, f"{number}.txt", b"%d" % number))["session_id"] for number in range(3)]
+    await uploaded(anna)
     assert (await ann.upload("eu.txt", b"eu", project_id="eu")).status_code == 201
-    deleted = await upload(ann, "gone.txt", b"gone")
+    deleted = await uploaded(ann, "gone.txt", b"gone")
     assert (await house.client.delete(f"/resources/{deleted['id']}", headers=ann.headers)).status_code == 200
     await ann.search("tea", scope="resources")
     assert [body["filters"] for body in everos.sent("search")] == [
@@ -246,7 +230,7 @@ async def test_resources_go_in_batches_of_the_same_app_and_project(
 
 
 async def test_scopes_are_asked_at_the_same_time(everos: RecordingUpstream, ann: User) -> None:
-    await upload(ann)
+    await uploaded(ann)
     gate = everos.hold("search")
     searching = asyncio.create_task(ann.search("tea", scope=SCOPES, conversation_id="1"))
     while len(everos.requests("search")) < 3:
@@ -258,7 +242,7 @@ async def test_scopes_are_asked_at_the_same_time(everos: RecordingUpstream, ann:
 async def test_one_failing_scope_fails_the_search_with_the_first_in_scope_order(
     everos: RecordingUpstream, ann: User
 ) -> None:
-    await upload(ann)
+    await uploaded(ann)
     everos.reply(
         "search", SearchReply(), UpstreamTimeout("too slow"), UpstreamRefused(422, "INVALID_INPUT", "unknown field")
     )
@@ -279,120 +263,6 @@ async def test_a_failing_scope_cancels_those_after_it(everos: RecordingUpstream,
     gate.set()
     assert (await searching).status_code == 504
     assert everos.in_flight == 0
-
-
-# Who may see what, on an upstream that keeps nobody apart
-
-
-async def test_unprocessed_messages_are_shown_to_their_owner_only(
-    everos: RecordingUpstream, ann: User, anna: User, house: House
-) -> None:
-    await ann.add("my pin is 4471")
-    everos.reply("search", *[SearchReply(unprocessed_messages=[items.unprocessed_message("m")])] * 3)
-    assert ids(await ann.search("pin")) == ["m"]
-    assert await anna.search("pin", scope="current_chat", conversation_id="1") == []
-    assert await (await house.user("a_n")).search("pin") == []
-    nobodys = items.unprocessed_message("m", session_id="chat:legacy")
-    everos.reply("search", SearchReply(unprocessed_messages=[nobodys]))
-    assert await ann.search("pin") == []
-
-
-async def test_unprocessed_messages_of_resources_are_shown_to_the_user_they_name(
-    everos: RecordingUpstream, ann: User, anna: User
-) -> None:
-    message = items.unprocessed_message("m", session_id="resource:ann:r1")
-    everos.reply("search", *[SearchReply(unprocessed_messages=[message])] * 2)
-    assert ids(await ann.search("x")) == ["m"]
-    assert await anna.search("x") == []
-
-
-async def test_nothing_of_a_session_of_another_user_is_shown(everos: RecordingUpstream, ann: User, anna: User) -> None:
-    """A guest in ann's session who registers later, as EverOS would answer."""
-    await ann.add("a secret")
-    reply = SearchReply(
-        episodes=[
-            items.episode("of ann's chat", user_id="anna", session_id="chat:1"),
-            items.episode("of a resource", user_id="anna", session_id="resource:ann:r1"),
-            items.episode("of another owner", user_id="ann", session_id=None),
-            items.episode("own", user_id="anna", session_id="chat:legacy"),
-        ],
-        profiles=[items.profile("ann"), items.profile("anna")],
-    )
-    everos.reply("search", reply)
-    assert ids(await anna.search("secret", top_k=-1)) == ["own", "anna"]
-
-
-async def test_agent_cases_are_shown_for_own_sessions_and_skills_not_at_all(
-    everos: RecordingUpstream, ann: User, anna: User
-) -> None:
-    await ann.add("please fix the 502")
-    await anna.add("mine", chat="2")
-    reply = SearchReply(
-        agent_cases=[
-            items.agent_case("ann's", session_id="chat:1", score=0.9),
-            items.agent_case("anna's", session_id="chat:2", score=0.8),
-            items.agent_case("nobody's", session_id="chat:3", score=0.7),
-            items.agent_case("sessionless", session_id=None, score=0.6),
-        ],
-        agent_skills=[items.agent_skill("skill")],
-    )
-    everos.reply("search", *[reply] * 2)
-    assert ids(await ann.search("502", agent_id="planner", top_k=-1)) == ["ann's"]
-    assert ids(await anna.search("502", agent_id="planner", top_k=-1)) == ["anna's"]
-
-
-class TestSharedAgents:
-    @pytest.fixture
-    async def house(self, database: SqliteDatabase, tmp_path: Path, everos: RecordingUpstream) -> AsyncIterator[House]:
-        house = House(database, tmp_path, everos, shared_agents=True)
-        yield house
-        await house.close()
-
-    async def test_cases_and_skills_are_everybodys(self, everos: RecordingUpstream, ann: User, anna: User) -> None:
-        await ann.add("please fix the 502")
-        reply = SearchReply(
-            agent_cases=[items.agent_case("ann's", session_id="chat:1", score=0.9)],
-            agent_skills=[items.agent_skill("skill", score=0.5)],
-            unprocessed_messages=[items.unprocessed_message("m")],
-        )
-        everos.reply("search", reply)
-        assert ids(await anna.search("502", agent_id="planner")) == ["ann's", "skill"]
-        assert everos.callers("search")[0].shared_agents
-
-
-async def test_skills_of_an_upstream_that_separates_agents_are_shown(
-    embedded_house: House, embedded: RecordingUpstream
-) -> None:
-    ann = await embedded_house.user("ann")
-    embedded.reply("search", SearchReply(agent_skills=[items.agent_skill("skill")]))
-    assert ids(await ann.search("502", agent_id="planner")) == ["skill"]
-
-
-# Deleted resources
-
-
-async def test_a_deleted_resources_memories_are_in_no_scope_until_it_is_restored(
-    house: House, everos: RecordingUpstream, ann: User
-) -> None:
-    resource = await upload(ann)
-    path = f"/resources/{resource['id']}"
-    assert len(await ann.search("notes")) == 1
-    await house.client.delete(path, headers=ann.headers)
-    for scope in SCOPES:
-        for method in ("keyword", "vector", "hybrid", "agentic"):
-            assert await ann.search("notes", scope=scope, conversation_id="1", method=method) == []
-    await house.client.post(f"{path}/restore", headers=ann.headers)
-    assert len(await ann.search("notes", scope="resources")) == 1
-
-
-async def test_the_embedded_upstream_is_told_what_to_leave_out(
-    embedded_house: House, embedded: RecordingUpstream
-) -> None:
-    ann = await embedded_house.user("ann")
-    resource = await upload(ann)
-    await embedded_house.client.delete(f"/resources/{resource['id']}", headers=ann.headers)
-    await ann.search("notes")
-    assert embedded.callers("search")[-1].hidden_sessions == {resource["session_id"]}
 
 
 # F3 and F10
