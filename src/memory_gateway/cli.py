@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from memory_gateway import __version__
-from memory_gateway.kit.errors import MemoryGatewayError
+from memory_gateway.kit.errors import MemoryGatewayError, NotFound
 from memory_gateway.settings import Settings, SettingsError, load_settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -113,8 +113,12 @@ def _with_accounts(settings: Settings, use: Callable[[Any], Any]) -> Any:
 
     try:
         return asyncio.run(run())
+    except NotFound as error:
+        raise click.ClickException("no such user") from error
     except MemoryGatewayError as error:
         raise click.ClickException(error.message) from error
+    except SettingsError as error:
+        raise click.ClickException(str(error)) from error
 
 
 if __name__ == "__main__":

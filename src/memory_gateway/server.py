@@ -29,13 +29,14 @@ from memory_gateway.gateway.resources import routes as resources_routes
 from memory_gateway.gateway.resources.service import Resources
 from memory_gateway.kit.clock import epoch_ms, system_clock
 from memory_gateway.kit.errors import MemoryGatewayError
+from memory_gateway.kit.http_request_id import RequestIdFilter
 from memory_gateway.kit.ids import uuid7_id
 from memory_gateway.kit.serving import listen, new_event_loop, run_workers, serve_apps
 from memory_gateway.memory_service.app import build_service_app
 from memory_gateway.memory_service.entries.service import Entries
 from memory_gateway.memory_service.thinking.service import Thinking
-from memory_gateway.settings import Settings
-from memory_gateway.storage.choose import open_database
+from memory_gateway.settings import Settings, SettingsError
+from memory_gateway.storage.choose import FILE_NAME, open_database
 from memory_gateway.storage.leases import Leases
 from memory_gateway.storage.migrate import migrate
 from memory_gateway.storage.port import Database
@@ -89,7 +90,9 @@ async def open_storage(settings: Settings) -> AsyncIterator[Database]:
 
 @asynccontextmanager
 async def open_accounts(settings: Settings) -> AsyncIterator[Accounts]:
-    """The accounts alone, for the command line."""
+    """The accounts alone, for the command line. `SettingsError` where there is no data yet: a typing error, mostly."""
+    if not (settings.data_dir / FILE_NAME).exists():
+        raise SettingsError(f"{settings.data_dir.resolve()} holds no data; start the server once, or name the data_dir")
     async with open_storage(settings) as database:
         yield Accounts(database, system_clock, key_secret(settings))
 
@@ -310,8 +313,16 @@ async def _serve(settings: Settings, listeners: list[tuple[Face, socket.socket]]
         await serve_apps(list(zip(apps, [listener for _, listener in listeners], strict=True)))
 
 
+def _log_to_stderr(settings: Settings) -> None:
+    handler = logging.StreamHandler()
+    handler.addFilter(RequestIdFilter())
+    line = "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s"
+    logging.basicConfig(level=settings.log_level.upper(), format=line, handlers=[handler])
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # says for each face what `serve` has said
+
+
 def _run(settings: Settings, listeners: list[tuple[Face, socket.socket]]) -> None:
-    logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    _log_to_stderr(settings)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(_serve(settings, listeners))
 
@@ -327,4 +338,5 @@ def serve(settings: Settings, faces: Sequence[Face] = FACES) -> None:
     if settings.workers == 1:
         _run(settings, listeners)
     else:
+        _log_to_stderr(settings)
         run_workers(settings.workers, _run, (settings, listeners))

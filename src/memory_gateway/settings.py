@@ -1,5 +1,6 @@
 """Settings: flags beat environment, which beats ``memory-gateway.toml``, which beats defaults. Same names in all."""
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ import msgspec
 ENV_PREFIX = "MEMORY_GATEWAY_"
 FILE_NAME = "memory-gateway.toml"
 MIB = 1 << 20
+SHORTEST_SECRET = 12
 
 
 class SettingsError(Exception):
@@ -62,6 +64,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         for name in ("workers", "resource_batch", "max_upload_bytes", "max_body_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
+        for name in ("rate_limit", "auth_failure_limit", "extraction_timeout", "upstream_timeout"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"{name} must be a number above 0")
+        if self.inline_index_bytes < 0:
+            raise ValueError("inline_index_bytes must not be negative")
+        for name in ("admin_key", "key_secret", "service_token"):
+            value = getattr(self, name)
+            if value is not None and len(value) < SHORTEST_SECRET:
+                raise ValueError(f"{name} must have at least {SHORTEST_SECRET} characters")
 
 
 def load_settings(

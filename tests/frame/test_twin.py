@@ -16,7 +16,7 @@ from memory_gateway.server import build_gateway, open_facts, open_rooms, open_st
 from memory_gateway.settings import Settings
 from memory_gateway.storage.choose import FILE_NAME
 
-SECRET = "secret"
+SECRET = "secret-of-the-test"
 
 
 class Both(NamedTuple):
@@ -35,7 +35,7 @@ class Both(NamedTuple):
 @pytest.fixture
 async def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Both]:
     database = tmp_path / FILE_NAME
-    settings = Settings(data_dir=tmp_path, embedder="none", admin_key="admin", key_secret=SECRET)
+    settings = Settings(data_dir=tmp_path, embedder="none", admin_key="admin-of-the-test", key_secret=SECRET)
     async with (
         open_storage(settings) as opened,
         open_facts(settings, opened, at_work=False) as facts,

@@ -1,11 +1,13 @@
 import asyncio
 from pathlib import Path
+from typing import Any
 
+import apsw
 import pytest
 
 from memory_gateway.kit.errors import StorageUnavailable
 from memory_gateway.storage.port import DatabaseFault, Transaction, UniqueViolation
-from memory_gateway.storage.sqlite import SqliteDatabase
+from memory_gateway.storage.sqlite import SqliteDatabase, connect
 from tests.storage.conftest import INSERT, TEXTS
 
 
@@ -61,6 +63,28 @@ async def test_a_taken_key_is_a_unique_violation(database: SqliteDatabase) -> No
     with pytest.raises(UniqueViolation):
         await add(database, "same")
     assert await texts(database) == ["same"]
+
+
+def test_a_join_is_not_planned_anew_for_every_parameter(tmp_path: Path) -> None:
+    connection = connect(tmp_path / "joined.db")
+    connection.execute("CREATE TABLE a (id TEXT UNIQUE, b INTEGER); CREATE TABLE b (id INTEGER PRIMARY KEY, name TEXT)")
+    asked: list[int] = []
+
+    def allow(*details: Any) -> int:
+        """SQLite asks while it plans a statement."""
+        asked.append(details[0])
+        return apsw.SQLITE_OK
+
+    def look_up(wanted: str) -> int:
+        asked.clear()
+        connection.execute("SELECT name FROM a JOIN b ON b.id = a.b WHERE a.id = :id", {"id": wanted}).fetchall()
+        return len(asked)
+
+    connection.authorizer = allow
+    first, second, third = look_up("one"), look_up("two"), look_up("three")
+    connection.close()
+    assert first > 0
+    assert (second, third) == (0, 0)
 
 
 async def test_a_statement_that_the_database_refuses_is_a_fault_of_the_port_however_it_is_run(

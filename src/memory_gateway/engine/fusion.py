@@ -33,12 +33,15 @@ def dense_score(cosines: Scores) -> Scores:
 
 
 def hybrid_score(keyword: Scores, cosines: Scores, radius: float) -> Scores:
-    """Keyword hits, and the best of the dense channel at or above the radius."""
-    dense = dense_score(cosines)
+    """Keyword hits, and the best of the dense channel at or above the radius.
+
+    A turn whose vector is not there yet is judged by its words alone: it must not fall behind for being new.
+    """
     near = np.nan_to_num(cosines, nan=-1.0) >= radius
-    best = np.zeros(len(dense), dtype=bool)
+    best = np.zeros(len(cosines), dtype=bool)
     best[strongest(np.where(near, cosines, np.nan), DENSE_CANDIDATES)] = True
-    return np.where(best | (keyword > 0), KEYWORD_WEIGHT * keyword + DENSE_WEIGHT * np.where(near, dense, 0.0), 0.0)
+    both = KEYWORD_WEIGHT * keyword + DENSE_WEIGHT * np.where(near, dense_score(cosines), 0.0)
+    return np.where(np.isnan(cosines), keyword, np.where(best | (keyword > 0), both, 0.0))
 
 
 def with_neighbours(scores: Scores, previous: Turns, after: Turns) -> Scores:

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 import msgspec
 
@@ -18,7 +19,8 @@ _SECONDS_BELOW = 1_000_000_000_000
 class Piece(msgspec.Struct, frozen=True):
     """One indexed unit: a short message, or a part of a long one. ``label`` names the file it came from.
 
-    ``frequencies``: how often each of its search terms stands in it. ``text_hash``: see `text_hash`.
+    ``frequencies``: how often each of its search terms stands in it, empty for a message that says nothing.
+    ``text_hash``: see `text_hash`.
     """
 
     text: str
@@ -83,6 +85,8 @@ def prepare(message: Message, items: list[ParsedItem] | None, repeat: int) -> Pr
 
 def _indexed(message: Message, label: str | None, text: str) -> Piece:
     said = shown(label, text)
+    if not said:
+        return Piece(text, label, {}, text_hash(said))
     frequencies = Counter(index_terms(f"{message.sender_name or message.sender_id}: {said}"))
     return Piece(text, label, frequencies, text_hash(said))
 
@@ -146,28 +150,31 @@ def _call_line(call: ToolCall) -> str:
 
 
 def split_text(text: str) -> list[str]:
-    """Parts of about 400 characters, cut at sentence ends where there are any; nothing is lost but white space."""
-    text = text.strip()
-    if len(text) <= PIECE_CHARS:
-        return [text] if text else []
+    """Parts of about 400 characters, cut at sentence ends where there are any, lines kept.
+
+    Nothing is lost but the white space at the cuts.
+    """
     parts: list[str] = []
-    current = ""
-    for sentence in _sentences(text):
-        joined = f"{current} {sentence}" if current else sentence
-        if len(joined) > PIECE_CHARS and current:
-            parts.append(current)
-            current = sentence
-        else:
-            current = joined
-    return [*parts, current] if current else parts
+    start = end = 0
+    for after in _sentence_ends(text):
+        if after - start > PIECE_CHARS and end > start:
+            parts.append(text[start:end].strip())
+            start = end
+        end = after
+    parts.append(text[start:].strip())
+    return [part for part in parts if part]
 
 
-def _sentences(text: str) -> list[str]:
-    """Sentences, none longer than a piece."""
-    found: list[str] = []
-    for sentence in split_sentences(text):
-        found.extend(sentence[at : at + PIECE_CHARS] for at in range(0, len(sentence), PIECE_CHARS))
-    return found
+def _sentence_ends(text: str) -> Iterator[int]:
+    """Where sentences end, white space included; one longer than a piece ends at spaces, or else at 400 characters."""
+    start = 0
+    for end in (*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)):
+        while end - start > PIECE_CHARS:
+            space = text.rfind(" ", start + PIECE_CHARS // 2, start + PIECE_CHARS)
+            start = start + PIECE_CHARS if space < 0 else space + 1
+            yield start
+        yield end
+        start = end
 
 
 def split_sentences(text: str) -> list[str]:

@@ -6,9 +6,6 @@ from msgspec import Struct
 
 from memory_gateway.engine.items import ItemPlace
 from memory_gateway.engine.schemas import RawItem
-from memory_gateway.engine.segments import shorten
-
-_SUMMARY_CHARS = 300
 
 
 class StatedFact(Struct, frozen=True):
@@ -42,7 +39,7 @@ def profile_items(place: ItemPlace, facts: list[StatedFact]) -> list[RawItem]:
             "app_id": place.app_id,
             "project_id": place.project_id,
             "profile_data": {
-                "summary": shorten(" ".join(fact.content for fact in facts), _SUMMARY_CHARS),
+                "summary": "",  # the facts say it themselves
                 "explicit_info": [
                     {"category": fact.category, "description": fact.content, "evidence": fact.source} for fact in facts
                 ],

@@ -107,9 +107,9 @@ async def load_space(
     """The space's arrays. ``kept``: the segments that may be seen, None for all."""
     blocks = await transaction.fetch(store.RECORDS, {"space_no": space_no})
     records = load_records(block for (block,) in blocks)
-    visible = np.ones(len(records), dtype=bool)
+    visible = records["length"] > 0  # a message that says nothing answers nothing
     if kept is not None and len(records):
-        visible = np.isin(records["segment"], kept)
+        visible &= np.isin(records["segment"], kept)
     if concealed.segments:
         visible &= ~np.isin(records["segment"], list(concealed.segments))
     visible[list(concealed.turns)] = False

@@ -128,7 +128,7 @@ POSTINGS = "SELECT postings FROM engine_postings WHERE space_no = :space_no AND 
 BACKLOG = "SELECT COALESCE(SUM(turn_count - embedded_count), 0) FROM engine_spaces WHERE embedded_count < turn_count"
 BACKLOG_SPACES = """
 SELECT space_no, embedded_count, turn_count FROM engine_spaces WHERE embedded_count < turn_count
-ORDER BY space_no LIMIT 64
+ORDER BY turn_count - embedded_count, space_no LIMIT 1
 """
 OUTDATED_SPACES = """
 SELECT space_no FROM engine_spaces WHERE embedded_count > 0 AND embedding_model <> :model LIMIT 64

@@ -13,7 +13,7 @@ from memory_gateway.embeddings.port import Embedder
 from memory_gateway.engine import store
 from memory_gateway.engine.columns import BLOCK_TURNS, block_of, load_records
 from memory_gateway.engine.segments import Turn
-from memory_gateway.kit.errors import MemoryGatewayError
+from memory_gateway.kit.errors import EmbeddingUnavailable, MemoryGatewayError
 from memory_gateway.storage.leases import Leases
 from memory_gateway.storage.port import Database, Transaction
 
@@ -22,6 +22,7 @@ _LEASE = "engine:embedding"
 _LEASE_SECONDS = 60.0
 _IDLE_SECONDS = 1.0
 _FAULT_SECONDS = 10.0
+_WARM_UP = "ready"  # the model is loaded, at the very first start built, before anybody waits for it
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class Backlog(Struct, frozen=True):
 
 
 async def next_backlog(transaction: Transaction) -> Backlog | None:
-    """The first space that lags, and its next turns; None when every turn has its vector."""
+    """The next turns of the space with the fewest waiting, so that nobody waits for another's book; None for none."""
     row = await transaction.fetch_one(store.BACKLOG_SPACES)
     if row is None:
         return None
@@ -141,6 +142,8 @@ class VectorWorker:
         return len(vectors)
 
     async def _run(self) -> None:
+        with contextlib.suppress(EmbeddingUnavailable):  # said by `healthy` as soon as there is something to embed
+            await self._embedder.query(_WARM_UP)
         while True:
             pause = _IDLE_SECONDS
             try:

@@ -72,7 +72,7 @@ def _reply(
 def _own_error(_request: Request[Any, Any, Any], error: MemoryGatewayError) -> Response[ErrorReply]:
     headers = None
     if error.status >= 500:
-        _logger.warning("request %s: %s", current_request_id(), error.code, exc_info=error)
+        _logger.warning("request %s: %s: %s, because of %r", current_request_id(), error.code, error, error.__cause__)
     if isinstance(error, TooManyRequests):
         headers = {"Retry-After": str(max(1, math.ceil(error.retry_after)))}
     return _reply(error.status, error.code, error.message, error.details, headers)

@@ -14,7 +14,7 @@ from memory_gateway.kit.ids import uuid7_id
 from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes.clock import TurnedClock
 
-pytestmark = pytest.mark.timeout(30)  # what waits for ever is a fault
+pytestmark = pytest.mark.timeout(60)  # what waits for ever is a fault
 
 BODY = b'{"messages": [1, {"b": 2, "a": "\xe5\x9b\xbe"}], "session_id": "s"}'
 
@@ -47,6 +47,8 @@ async def processes(database: SqliteDatabase, clock: TurnedClock) -> AsyncIterat
     tasks = [Tasks(), Tasks()]
     yield [Idempotency(database, clock, uuid7_id, one) for one in tasks]
     for one in tasks:
+        for task in list(one._running):
+            task.cancel()
         await one.close()
 
 
@@ -113,6 +115,13 @@ async def test_another_process_waits_for_the_first(processes: list[Idempotency])
     assert not second.done()
     work.gate.set()
     assert await first == await second == StoredReply(202, b'{"run": 1}')
+    assert work.runs == 1
+
+
+async def test_of_processes_that_begin_at_once_one_does_the_work(processes: list[Idempotency]) -> None:
+    work = Work()
+    replies = await asyncio.gather(*(process.once(request(), work) for process in processes))
+    assert replies == [StoredReply(202, b'{"run": 1}')] * 2
     assert work.runs == 1
 
 

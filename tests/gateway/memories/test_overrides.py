@@ -93,8 +93,8 @@ async def test_an_override_takes_its_place_by_how_much_of_the_query_it_holds(
     await ann.override("half", "a falcon in the sky")
     hits = [items.episode("top", session_id=None, score=8.0), items.episode("low", session_id=None, score=3.0)]
     for top_k, expected in [
-        (8, [("top", 8.0), ("mine", 8.0), ("half", 4.0), ("low", 3.0)]),
-        (3, [("top", 8.0), ("mine", 8.0), ("half", 4.0)]),
+        (8, [("mine", 8.0), ("top", 8.0), ("half", 4.0), ("low", 3.0)]),
+        (3, [("mine", 8.0), ("top", 8.0), ("half", 4.0)]),
     ]:
         everos.reply("search", SearchReply(episodes=hits))
         results = await ann.search("falcon Lisbon", top_k=top_k, method="keyword")
@@ -103,6 +103,17 @@ async def test_an_override_takes_its_place_by_how_much_of_the_query_it_holds(
     assert ids(await ann.search("falcon Lisbon", min_score=0.6)) == ["mine"]
     assert ids(await ann.search("falcon Lisbon", method="vector", radius=0.6)) == ["mine"]
     assert ids(await ann.search("falcon Lisbon", method="keyword", radius=0.6)) == ["mine", "half"]
+
+
+async def test_a_corrected_memory_is_scored_by_its_new_words_where_the_upstream_knows_only_the_old(
+    everos: RecordingUpstream, ann: User
+) -> None:
+    await show(everos, ann, "mine")
+    await ann.override("mine", "The launch is on 25 September.")
+    hits = [items.episode("balloons", session_id=None, score=0.13), items.episode("mine", session_id=None, score=0.01)]
+    everos.reply("search", SearchReply(episodes=hits))
+    results = await ann.search("The launch is on 25 September.", top_k=1)
+    assert [(result["id"], result["score"]) for result in results] == [("mine", 0.13)]
 
 
 async def test_with_custom_filters_only_what_the_upstream_confirms_is_added(

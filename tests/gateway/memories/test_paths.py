@@ -2,7 +2,7 @@ from urllib.parse import quote
 
 import pytest
 
-from memory_gateway.gateway.memories.paths import memory_id_of
+from memory_gateway.gateway.memories.paths import _routed, memory_id_of
 from memory_gateway.kit.errors import InvalidInput, NotFound
 from tests.fakes.house import House, User
 from tests.fakes.upstream import RecordingUpstream
@@ -68,6 +68,12 @@ async def test_ids_that_cannot_be_are_refused(house: House, ann: User) -> None:
         assert response.status_code == status, segment
         if status == 422:
             assert response.json()["error"]["details"] == {"field": "memory_id"}
+
+
+def test_the_query_string_is_no_part_of_an_id() -> None:
+    """Some servers leave it in the raw path."""
+    assert _routed("DELETE", b"/memories/ab/c?app_id=x/override", "") == "/memories/%61b%2Fc"
+    assert _routed("GET", b"/memories/ab/history?app_id=x", "") == "/memories/%61b/history"
 
 
 def test_a_segment_is_decoded_once() -> None:

@@ -63,6 +63,15 @@ async def test_it_is_known_after_a_restart(database: SqliteDatabase, shown: Show
     assert (await restarted.find("ann", ref("a")))["episode"] == "hello"
 
 
+async def test_what_another_process_is_about_to_write_is_waited_for(
+    database: SqliteDatabase, shown: ShownMemories
+) -> None:
+    note(shown, seen("a"))
+    other = ShownMemories(database, TurnedClock(), Tasks())
+    assert await other.snapshot("ann", ref("a")) is None
+    assert (await other.find("ann", ref("a")))["id"] == "a"
+
+
 async def test_a_snapshot_holds_nothing_of_one_query(shown: ShownMemories, tasks: Tasks) -> None:
     note(shown, seen("a"))
     before = await shown.find("ann", ref("a"))

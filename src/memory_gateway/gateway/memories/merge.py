@@ -48,9 +48,17 @@ def merged(replies: Iterable[Iterable[Found]]) -> list[Found]:
 
 
 def best(memories: Iterable[Found], top_k: int) -> list[Found]:
-    """Best score first, without a score last, otherwise as they came; at most ``top_k`` (-1: all) that count."""
-    ranked = sorted(memories, key=lambda one: (one.score is None, -(one.score or 0.0)))
+    """Best score first, without a score last, otherwise as they came; at most ``top_k`` (-1: all) that count.
+
+    Of equal scores the user's own text comes first: the user knew better.
+    """
+    ranked = sorted(memories, key=lambda one: (one.score is None, -(one.score or 0.0), one.override is None))
     return ranked if top_k == -1 else list(_cut(ranked, top_k))
+
+
+def best_of(memories: Iterable[Found]) -> float | None:
+    """The best score among them, None where none has one."""
+    return max((one.score for one in memories if one.score is not None), default=None)
 
 
 def _cut(ranked: list[Found], top_k: int) -> Iterator[Found]:

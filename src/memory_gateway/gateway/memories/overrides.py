@@ -44,7 +44,7 @@ def _terms_of(text: str) -> frozenset[str]:
 
 
 def score(share_of_query: float, best_upstream_score: float | None) -> float:
-    """An override's score where the upstream did not find its memory: the share of the best score it did give."""
+    """What an override's words are worth: their share of the best score the upstream gave, 1 where it gave none."""
     best = best_upstream_score if best_upstream_score is not None and best_upstream_score > 0 else 1.0
     return share_of_query * best
 

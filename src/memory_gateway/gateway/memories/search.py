@@ -13,7 +13,7 @@ from memory_gateway.gateway.attachments.service import Attachments
 from memory_gateway.gateway.memories.concurrent import in_order
 from memory_gateway.gateway.memories.edits import Edits
 from memory_gateway.gateway.memories.found import Found, MemoryRef
-from memory_gateway.gateway.memories.merge import UNCOUNTED, best, counted, found, found_in, merged
+from memory_gateway.gateway.memories.merge import UNCOUNTED, best, best_of, counted, found, found_in, merged
 from memory_gateway.gateway.memories.overrides import Override, floor, query_words, score, share
 from memory_gateway.gateway.memories.ownership import Sessions
 from memory_gateway.gateway.memories.schemas import MemoryResult, Scope, SearchMemories, SearchResults
@@ -66,7 +66,7 @@ class Search:
         asked_plans = plans(asked, await self._resource_sessions(asked), self._resource_batch)
         view = await self._view(asked)
         replies = await in_order(lambda plan: self._ask(plan, view), asked_plans)
-        memories = [_overridden(one, view) for one in merged(replies)]
+        memories = _overridden(merged(replies), view)
         memories += await self._found_by_override(view, asked_plans, memories)
         chosen = best(memories, asked.top_k)
         self._shown.note(user_id, asked.app_id, asked.project_id, chosen)
@@ -117,9 +117,7 @@ class Search:
         seen = list(found_in(plan.scope, await self._upstream.search(plan.request, view.caller)))
         kept = await view.visibility.visible(seen)
         top_k = plan.request.top_k
-        if self._upstream.traits.leaves_out_hidden or top_k in {-1, _MOST}:
-            return kept
-        if counted(kept) == counted(seen) or counted(kept) >= top_k:
+        if top_k in {-1, _MOST} or counted(kept) == counted(seen) or counted(kept) >= top_k:
             return kept
         wider = structs.replace(plan.request, top_k=_MOST)
         more = found_in(plan.scope, await self._upstream.search(wider, view.caller))
@@ -131,7 +129,7 @@ class Search:
         waiting = [view.overrides[key] for key, part in view.shares.items() if part and key not in here]
         if not waiting:
             return []
-        best_score = max((one.score for one in memories if one.score is not None), default=None)
+        best_score = best_of(memories)
         scores = {one.key: score(view.shares[one.key], best_score) for one in waiting}
         placed = await self._placed(view, asked_plans, waiting)
         likely = [key for key in placed if scores[key] >= floor(view.asked)]
@@ -198,6 +196,18 @@ def _sessions(memories: Iterable[Found]) -> Iterator[str]:
     return (one.session_id for one in memories if one.session_id is not None)
 
 
-def _overridden(one: Found, view: _View) -> Found:
-    override = view.overrides.get(one.key)
-    return one if override is None else structs.replace(one, override=override.text)
+def _overridden(memories: list[Found], view: _View) -> list[Found]:
+    """With the user's own texts, each scored by its own words where they are worth more than the replaced ones."""
+    best_score = best_of(memories)
+    return [
+        one
+        if (override := view.overrides.get(one.key)) is None
+        else structs.replace(one, override=override.text, score=_raised(one, view, best_score))
+        for one in memories
+    ]
+
+
+def _raised(one: Found, view: _View, best_score: float | None) -> float | None:
+    if one.score is None or one.key not in view.shares:
+        return one.score
+    return max(one.score, score(view.shares[one.key], best_score))

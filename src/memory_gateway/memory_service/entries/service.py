@@ -1,5 +1,6 @@
 """The room's one front: memories of users who never meet."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -42,6 +43,7 @@ from memory_gateway.storage.port import Database, Transaction
 MOST_LISTED = 1000
 _MOST_OFFSET = 2**31 - 1
 _DEFAULT_QUERY_LIMIT = 10
+_SHORT = 10_000  # characters that are read in a few milliseconds
 
 Memories = list[MemoryEntry]
 Page = tuple[Memories, int]
@@ -75,14 +77,15 @@ class Entries:
         `MalformedRequest` without user or content, `InvalidInput` naming a field that breaks its rule.
         """
         draft = draft_of(new, self._new_id())
-        digest = digest_of(draft.memory.content)
+        content = draft.memory.content
+        digest = digest_of(content) if len(content) <= _SHORT else await asyncio.to_thread(digest_of, content)
 
         async def work(transaction: Transaction) -> Saved:
             now = rfc3339(self._clock())
             memory = begun(draft.memory, now)
             owner = await open_owner(transaction, memory.user_id)
             writing = Writing(transaction, owner, self._nearest)
-            found = await Matcher(transaction, owner, self._nearest, now).absorber(memory.content, digest)
+            found = await Matcher(transaction, owner, self._nearest, now).absorber(content, digest)
             if found is None:
                 await writing.add(memory, digest, summary_derived=draft.summary_derived)
             else:
