@@ -9,7 +9,16 @@ import psutil
 
 from benchmarks.report import Skipped
 
-NAMES = ("startup", "writes", "list_resources", "search_scale")
+NAMES = (
+    "startup",
+    "writes",
+    "list_resources",
+    "search_scale",
+    "entries_create",
+    "entries_query",
+    "entries_consolidate",
+    "entries_neighbours",
+)
 
 
 def main(chosen: list[str]) -> int:

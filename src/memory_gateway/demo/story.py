@@ -142,16 +142,19 @@ class Story:
 
     def _vectors_are_ready(self) -> bool:
         """Vectors come from a background worker; False when the server has no embedding model."""
+        deadline = time.monotonic() + VECTOR_SECONDS
+        while self._backlog() and time.monotonic() < deadline:
+            time.sleep(0.2)
         health = self._teller.call("GET", "/health", expect=200).json()
         if not health["capabilities"]["vector"]:
             self._teller.say("   No embedding model here, so the story goes on without vectors.")
             return False
-        deadline = time.monotonic() + VECTOR_SECONDS
-        while health["upstream"]["backlog"] and time.monotonic() < deadline:
-            time.sleep(0.2)
-            health = httpx.get(f"{self._server.url}/health", trust_env=False).json()
         self._teller.expect("every turn has its vector", health["upstream"]["backlog"] == 0)
         return True
+
+    def _backlog(self) -> int:
+        health = httpx.get(f"{self._server.url}/health", trust_env=False).json()
+        return int(health["upstream"]["backlog"])
 
     def _attached_files(self) -> None:
         self._teller.chapter("The real files behind a memory")

@@ -83,6 +83,7 @@ async def _parsed(content: bytes, mime_type: str, *, images: bool = False) -> "l
         enable_quality_processing=False,
         output_format="markdown",  # "plain" puts a page's headings before its paragraphs, and style names into them
         escape_markdown=True,
+        html_options=xberg.ConversionOptions(extract_metadata=False),
         images=xberg.ImageExtractionConfig(extract_images=images),
     )
     try:

@@ -61,7 +61,7 @@ def _framework_error(request: Request[Any, Any, Any], error: HTTPException) -> R
         return _own_error(request, invalid_parameter(error))
     status = HTTPStatus(error.status_code)
     if status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}:
-        return _reply(status, status.phrase.lower())
+        return _reply(status, status.phrase.lower(), error.headers)
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return _reply(status, BAD_FORMAT + "the body is too large")
     if error.detail == _DISCONNECTED:
