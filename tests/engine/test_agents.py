@@ -1,6 +1,6 @@
 """Cases out of tool trajectories, skills out of cases, and whose they are."""
 
-from memory_gateway.engine.schemas import Caller, GetRequest
+from memory_gateway.engine.schemas import Caller, GetRequest, MemoryKey
 from tests.engine.conftest import Talk, hidden
 
 
@@ -79,3 +79,26 @@ async def test_hiding_a_skill_leaves_its_cases(talk: Talk) -> None:
     reply = await talk.search("falcon", agent_id="bot", caller=hidden("agent_skill", skill["id"]))
     assert reply.agent_skills == []
     assert len(reply.agent_cases) == 3
+
+
+async def test_shared_cases_of_two_callers_have_ids_of_their_own_and_are_hidden_one_by_one(talk: Talk) -> None:
+    await talk.trajectory("the falcon of ann", session="1", user="ann")
+    await talk.trajectory("the falcon of anna", session="1", user="anna")
+    ann = Caller(user_id="ann", shared_agents=True)
+    cases = {
+        case["task_intent"]: case["id"]
+        for case in (await talk.search("falcon", agent_id="bot", caller=ann)).agent_cases
+    }
+    assert len(set(cases.values())) == 2
+    for mine, other in (("the falcon of ann", "the falcon of anna"), ("the falcon of anna", "the falcon of ann")):
+        hiding = Caller(user_id="ann", shared_agents=True, hidden=(MemoryKey("agent_case", cases[mine]),))
+        reply = await talk.search("falcon", agent_id="bot", caller=hiding)
+        assert [case["task_intent"] for case in reply.agent_cases] == [other]
+
+
+async def test_sharing_agents_shares_no_unprocessed_message(talk: Talk) -> None:
+    await talk.trajectory("the falcon of anna", session="1", user="anna")
+    ann = Caller(user_id="ann", shared_agents=True)
+    reply = await talk.search("falcon", agent_id="bot", caller=ann, filters={"session_id": "1"})
+    assert [case["task_intent"] for case in reply.agent_cases] == ["the falcon of anna"]
+    assert reply.unprocessed_messages == []

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from memory_gateway.engine.ingest import SessionKey, portions
+from memory_gateway.engine.parse import ReadText
 from memory_gateway.engine.schemas import (
     AddRequest,
     Caller,
@@ -177,6 +178,33 @@ async def test_a_document_whose_indexing_was_cut_short_is_completed_by_the_repea
     assert len(pieces) == len(prepared[0].pieces)
 
 
+async def test_a_document_that_can_be_read_at_the_second_try_is_read(talk: Talk) -> None:
+    reader = talk.engine._parser._reader
+    item = ContentItem("doc", base64=base64.b64encode(b"the heron nests").decode(), ext="txt", name="bird.txt")
+    request = AddRequest("chat:1", (talk.message([item]),))
+    talk.engine._parser._reader = Unreadable()
+    assert [note.readable for note in (await talk.engine.add(request, Caller(user_id="ann"))).notes] == [False]
+    talk.engine._parser._reader = reader
+    assert (await talk.engine.add(request, Caller(user_id="ann"))).notes == ()
+    assert await talk.found("heron") == ["ann: [DOC: bird.txt] the heron nests"]
+
+
+class Unreadable:
+    """Reads nothing today."""
+
+    async def read_file(self, path: Path, name: str) -> ReadText:
+        return ReadText("", readable=False, error="not today")
+
+    async def read_bytes(self, content: bytes, name: str) -> ReadText:
+        return ReadText("", readable=False, error="not today")
+
+
+async def test_names_of_any_length_are_cut_before_they_are_repeated(talk: Talk) -> None:
+    await talk.add(talk.message("word " * 2000, sender_name="n" * 60_000))
+    ((size,),) = await talk.database.fetch("SELECT SUM(LENGTH(speaker)) FROM engine_turns")
+    assert size <= 30 * 128
+
+
 async def test_a_hidden_message_is_gone_from_every_view_and_back_when_it_is_not_hidden(talk: Talk) -> None:
     await talk.say("the safe opens with 4471", "lovely weather today")
     (first, _) = (await talk.search("safe", filters={"session_id": "chat:1"})).unprocessed_messages
@@ -223,7 +251,7 @@ async def test_within_tells_which_episodes_a_filter_keeps(talk: Talk) -> None:
     await talk.say("two", session="chat:2")
     one, two = await ids(talk)
     request = SearchRequest(query="x", user_id="ann", filters={"session_id": "chat:2"})
-    kept = await talk.engine.within(request, [one, two, "nobody_ep_20260101_00000009"], Caller(user_id="ann"))
+    kept = await talk.engine.within(request, [one, two, "nobody_ep_20260101_00000009", "no id"], Caller(user_id="ann"))
     assert kept == {two}
 
 

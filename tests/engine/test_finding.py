@@ -119,3 +119,9 @@ async def test_facts_are_the_turns_that_answer_best_first(talk: Talk) -> None:
         "tea",
         "we drink tea and tea and coffee",
     }
+
+
+async def test_a_filter_of_very_many_conditions_is_refused(talk: Talk) -> None:
+    many = {"OR": [{"session_id": f"chat:{number}"} for number in range(1_001)]}
+    with pytest.raises(UpstreamRefused, match="too many conditions"):
+        await talk.search("tea", filters=many)

@@ -118,6 +118,31 @@ async def test_another_model_makes_all_vectors_anew(tmp_path: Path) -> None:
         assert size == 2 * 32 * 2
 
 
+async def test_vectors_of_another_model_are_not_compared_with_the_question(tmp_path: Path) -> None:
+    async with open_talk(tmp_path, HashEmbedder(32, "new")) as talk:
+        await talk.say("green tea")
+        await worker(talk, HashEmbedder(64, "old")).catch_up()
+        assert await talk.found("tea", method="hybrid") == ["ann: green tea"]
+        assert await talk.found("leaves of tea", method="vector") == []
+
+
+async def test_a_text_that_the_model_refuses_holds_up_its_own_space_only(tmp_path: Path) -> None:
+    class PickyEmbedder(CountingEmbedder):
+        async def passages(self, texts: Sequence[str]) -> np.ndarray:
+            if any("poison" in text for text in texts):
+                raise EmbeddingUnavailable("refused")
+            return await super().passages(texts)
+
+    embedder = PickyEmbedder()
+    async with open_talk(tmp_path, embedder) as talk:
+        await talk.say("poison")
+        await talk.say("tea", "milk", user="anna")
+        assert await worker(talk, embedder).catch_up() == 2
+        assert await talk.engine.backlog() == 1
+        with pytest.raises(EmbeddingUnavailable):
+            await worker(talk, embedder).catch_up()
+
+
 async def test_while_the_model_is_away_keywords_answer_and_vector_says_so(tmp_path: Path) -> None:
     embedder = CountingEmbedder()
     async with open_talk(tmp_path, embedder) as talk:

@@ -13,7 +13,7 @@ from memory_gateway.engine.filters import parse_filter
 from memory_gateway.engine.ingest import Portion, SessionKey, SessionWriter, portions
 from memory_gateway.engine.items import ItemPlace
 from memory_gateway.engine.listing import get
-from memory_gateway.engine.memory_ids import number_of
+from memory_gateway.engine.memory_ids import Kind, reference_of
 from memory_gateway.engine.parse import Parser
 from memory_gateway.engine.profiles import StatedFacts, no_stated_facts, profile_items
 from memory_gateway.engine.ranking import QUERY_CHARS, Query, Vector
@@ -30,7 +30,7 @@ from memory_gateway.engine.schemas import (
     SearchReply,
     SearchRequest,
 )
-from memory_gateway.engine.search import load_segments, open_scope, search, spaces_for
+from memory_gateway.engine.search import load_segments, open_scope, own_space, search
 from memory_gateway.engine.validation import check_add, check_get, check_place, check_search
 from memory_gateway.engine.vectors import VectorWorker
 from memory_gateway.kit.clock import Clock
@@ -116,6 +116,7 @@ class Engine:
             text=request.query,
             method=request.method,
             vector=await self._query_vector(request),
+            model=self._embedder.model if self._embedder else "",
             radius=self._radius(request),
             min_score=0.0 if request.min_score is UNSET else request.min_score,
         )
@@ -166,7 +167,8 @@ class Engine:
         """Close the segment behind a memory, if it is open, so that later turns become another episode."""
 
         async def work(transaction: Transaction) -> None:
-            for space_no in await spaces_for(transaction, caller, app_id, project_id, None):
+            space_no = await own_space(transaction, caller, app_id, project_id)
+            if space_no is not None:
                 segment_no = await _segment_behind(transaction, space_no, memory)
                 if segment_no is not None:
                     await transaction.execute(store.CLOSE_SEGMENT, {"space_no": space_no, "segment_no": segment_no})
@@ -179,17 +181,17 @@ class Engine:
         place = ItemPlace("", request.app_id, request.project_id)
 
         async def work(transaction: Transaction) -> frozenset[str]:
-            kept: set[int] = set()
-            for space_no in await spaces_for(transaction, caller, request.app_id, request.project_id, None):
-                scope = await open_scope(transaction, space_no, place, wanted, caller)
-                kept.update(await load_segments(transaction, scope))
-            return frozenset(identifier for identifier in episode_ids if number_of(identifier, "ep") in kept)
+            space_no = await own_space(transaction, caller, request.app_id, request.project_id)
+            if space_no is None:
+                return frozenset()
+            kept = await load_segments(transaction, await open_scope(transaction, space_no, place, wanted, caller))
+            return frozenset(identifier for identifier in episode_ids if _own_segment(identifier, "ep") in kept)
 
         return await self._database.read(work)
 
     async def erase(self, user_id: str) -> None:
         """Forget everything this caller wrote."""
-        await self._database.write(lambda transaction: holdings.erase(transaction, user_id))
+        await holdings.erase(self._database, user_id)
 
     def export(self, user_id: str) -> AsyncIterator[dict[str, Any]]:
         """Every stored message of this caller."""
@@ -221,4 +223,9 @@ async def _segment_behind(transaction: Transaction, space_no: int, memory: Memor
     if memory.memory_type == "unprocessed_message":
         row = await transaction.fetch_one(store.MESSAGE_BY_ID, {"space_no": space_no, "id": memory.memory_id})
         return int(row[1]) if row else None
-    return number_of(memory.memory_id, "ac" if memory.memory_type == "agent_case" else "ep")
+    return _own_segment(memory.memory_id, "ac" if memory.memory_type == "agent_case" else "ep")
+
+
+def _own_segment(identifier: str, kind: Kind) -> int | None:
+    reference = reference_of(identifier, kind)
+    return None if reference is None or reference.space_no is not None else reference.number

@@ -30,6 +30,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 _OPERATORS = frozenset({*_COMPARISONS, "in"})
 _SENDER_OPERATORS = frozenset({"eq", "in"})
 _DEEPEST = 200
+_MOST_CONDITIONS = 1_000
 
 
 class FilteredEpisode(Struct, frozen=True):
@@ -55,6 +56,8 @@ def refused(message: str) -> UpstreamRefused:
 
 def parse_filter(node: dict[str, Any]) -> Filter | None:
     """None where nothing is restricted. Raises `UpstreamRefused` (422) naming what is wrong."""
+    if _breadth(node) > _MOST_CONDITIONS:
+        raise refused("filters have too many conditions")
     return _node(node, "filters", 0)
 
 
@@ -62,6 +65,17 @@ def plain_session(node: dict[str, Any]) -> str | None:
     """The session of a top-level plain ``session_id``, the only form that brings unprocessed messages."""
     session = node.get("session_id")
     return session if isinstance(session, str) else None
+
+
+def _breadth(root: Any) -> int:
+    """How many conditions there are; without recursion, for it runs before the depth is known."""
+    waiting, count = [root], 0
+    while waiting and count <= _MOST_CONDITIONS:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            count += len(node)
+            waiting.extend(part for key in ("AND", "OR") if isinstance(node.get(key), list) for part in node[key])
+    return count
 
 
 def _node(node: Any, path: str, depth: int) -> Filter | None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 from memory_gateway.engine import store
@@ -10,11 +11,19 @@ from memory_gateway.storage.port import Database, Transaction
 _PAGE = 500
 
 
-async def erase(transaction: Transaction, user_id: str) -> None:
-    """Forget everything this caller wrote, in every app and project."""
-    for space_no, _, _ in await transaction.fetch(store.SPACES_OF_USER, {"user_id": user_id}):
+async def erase(database: Database, user_id: str) -> None:
+    """Forget everything this caller wrote, in every app and project.
+
+    A transaction a table, so that others' writes go on in between; the space's own row is the last to go, so that
+    an erasure that was cut short finds its way again.
+    """
+    for space_no, _, _ in await database.fetch(store.SPACES_OF_USER, {"user_id": user_id}):
         for statement in store.ERASE_SPACE:
-            await transaction.execute(statement, {"space_no": space_no})
+            await database.write(partial(_execute, statement=statement, space_no=space_no))
+
+
+async def _execute(transaction: Transaction, *, statement: str, space_no: int) -> None:
+    await transaction.execute(statement, {"space_no": space_no})
 
 
 async def export(database: Database, user_id: str) -> AsyncIterator[dict[str, Any]]:

@@ -106,7 +106,7 @@ class SessionWriter:
         counts = await self._transaction.fetch_one(store.SPACE_COUNTS, {"space_no": self._space_no})
         if counts is None:
             raise LookupError("the space vanished inside its own transaction")
-        self._counts = list(counts[:3])
+        self._counts = list(counts)
         row = await self._transaction.fetch_one(
             store.LAST_SEGMENT, {"space_no": self._space_no, "session_id": self._key.session_id}
         )
@@ -225,8 +225,7 @@ class SessionWriter:
                 **place,
                 "session_id": self._key.session_id,
                 "identity": prepared.identity,
-                "message_id": await self._free_message_id(prepared.timestamp_ms, portion.number),
-                "pieces_total": len(prepared.pieces),
+                "message_id": await self._free_message_id(prepared.timestamp_ms, portion.number, message_no),
                 "pieces_stored": portion.end,
                 "sender_id": message.sender_id,
                 "sender_name": message.sender_name,
@@ -238,14 +237,14 @@ class SessionWriter:
             },
         )
 
-    async def _free_message_id(self, timestamp_ms: int, number: int) -> str:
-        """EverOS drops a second message with the same id; here it gets the next free number."""
+    async def _free_message_id(self, timestamp_ms: int, number: int, message_no: int) -> str:
+        """EverOS drops a second message with the same id; here it gets a number that is free."""
         while True:
             candidate = message_id(self._key.session_id, timestamp_ms, number)
             params = {"space_no": self._space_no, "message_id": candidate}
             if await self._transaction.fetch_one(store.MESSAGE_ID_TAKEN, params) is None:
                 return candidate
-            number += 1
+            number = max(number + 1, message_no)
 
     async def _save(self) -> None:
         space = {"space_no": self._space_no}

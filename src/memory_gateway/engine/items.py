@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from memory_gateway.engine import cases
 from memory_gateway.engine.cases import AgentCase
-from memory_gateway.engine.memory_ids import memory_id, short_id
+from memory_gateway.engine.memory_ids import Reference, memory_id, short_id, space_suffix
 from memory_gateway.engine.recall import Segment
 from memory_gateway.engine.schemas import RawItem
 from memory_gateway.engine.segments import Turn, subject, summary, transcript
@@ -22,6 +22,10 @@ class ItemPlace(Struct, frozen=True):
     owner_id: str
     app_id: str
     project_id: str
+    space_no: int | None = None  # of another caller's space, which only a shared agent's items come from
+
+    def reference(self, number: int) -> Reference:
+        return Reference(number, self.space_no)
 
 
 class ScoredTurn(Struct, frozen=True):
@@ -39,7 +43,7 @@ def iso_time(timestamp_ms: int) -> str:
 def episode_item(place: ItemPlace, segment: Segment, turns: list[Turn], *, partly_hidden: bool) -> RawItem:
     """An episode as `get` lists it. Where turns are hidden, subject and summary are made anew without them."""
     return {
-        "id": memory_id(place.owner_id, "ep", segment.created_ms, segment.segment_no),
+        "id": memory_id(place.owner_id, "ep", segment.created_ms, place.reference(segment.segment_no)),
         "user_id": place.owner_id,
         "app_id": place.app_id,
         "project_id": place.project_id,
@@ -58,7 +62,7 @@ def fact_items(place: ItemPlace, segment: Segment, turns: list[Turn], best: Sequ
     said = {turn.turn_no: turn for turn in turns}
     return [
         {
-            "id": memory_id(place.owner_id, "af", segment.created_ms, scored.turn_no),
+            "id": memory_id(place.owner_id, "af", segment.created_ms, place.reference(scored.turn_no)),
             "content": said[scored.turn_no].line,
             "score": scored.score,
         }
@@ -70,7 +74,7 @@ def fact_items(place: ItemPlace, segment: Segment, turns: list[Turn], best: Sequ
 def case_item(place: ItemPlace, segment: Segment, case: AgentCase) -> RawItem:
     """An agent case as `get` lists it."""
     return {
-        "id": memory_id(place.owner_id, "ac", segment.created_ms, segment.segment_no),
+        "id": memory_id(place.owner_id, "ac", segment.created_ms, place.reference(segment.segment_no)),
         "agent_id": place.owner_id,
         "app_id": place.app_id,
         "project_id": place.project_id,
@@ -85,7 +89,7 @@ def case_item(place: ItemPlace, segment: Segment, case: AgentCase) -> RawItem:
 
 def skill_item(place: ItemPlace, found: list[AgentCase], segments: dict[int, Segment]) -> RawItem:
     """An agent skill as `get` lists it, from three or more cases that went the same way."""
-    name = cases.skill_name(found)
+    name = cases.skill_name(found) + space_suffix(place.reference(0))
     return {
         "id": f"{place.owner_id}_{name}",
         "agent_id": place.owner_id,
@@ -96,7 +100,9 @@ def skill_item(place: ItemPlace, found: list[AgentCase], segments: dict[int, Seg
         "content": cases.skill_content(found),
         "confidence": cases.skill_confidence(found),
         "maturity_score": round(min(1.0, len(found) / 10), 3),
-        "source_case_ids": [short_id("ac", segments[case.segment_no].created_ms, case.segment_no) for case in found],
+        "source_case_ids": [
+            short_id("ac", segments[case.segment_no].created_ms, place.reference(case.segment_no)) for case in found
+        ],
     }
 
 

@@ -13,11 +13,10 @@ from memory_gateway.engine.search import (
     cases_within,
     load_segment,
     load_segments,
-    open_scope,
+    open_scopes,
     owner_of,
     owns,
     skills_within,
-    spaces_for,
     visible_turns,
 )
 from memory_gateway.storage.port import Transaction
@@ -27,13 +26,10 @@ T = TypeVar("T")
 
 async def get(transaction: Transaction, request: GetRequest, caller: Caller) -> GetReply:
     """One page of one kind of stored memory, on one snapshot. Profiles are not stored here."""
-    agent_id = None if request.agent_id is UNSET else request.agent_id
+    of_agent = request.agent_id is not UNSET
     place = ItemPlace(owner_of(request.user_id, request.agent_id), request.app_id, request.project_id)
     wanted = parse_filter({} if request.filters is UNSET else request.filters)
-    scopes = [
-        await open_scope(transaction, space_no, place, wanted, caller)
-        for space_no in await spaces_for(transaction, caller, request.app_id, request.project_id, agent_id)
-    ]
+    scopes = await open_scopes(transaction, place, wanted, caller, of_agent=of_agent)
     if request.memory_type == "episode":
         return await _episodes(transaction, scopes, request, caller)
     if request.memory_type == "agent_case":

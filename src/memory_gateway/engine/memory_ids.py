@@ -2,33 +2,59 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 Kind = Literal["ep", "af", "ac"]
-_NUMBERED = re.compile(r"(?P<owner>.+)_(?P<kind>ep|af|ac)_(?P<day>\d{8})_(?P<number>\d{8,10})", re.DOTALL)
-_SKILL = re.compile(r".*-(?P<number>\d{1,10})", re.DOTALL)
+_DAY_MS = 86_400_000
+_NUMBERED = re.compile(r".+_(?P<kind>ep|af|ac)_\d{8}_(?P<number>\d{8,10})(?:s(?P<space>\d{1,10}))?", re.DOTALL)
+_SKILL = re.compile(r".*-(?P<number>\d{1,10})(?:s(?P<space>\d{1,10}))?", re.DOTALL)
 
 
-def memory_id(owner: str, kind: Kind, created_ms: int, number: int) -> str:
-    """``{owner}_ep_{day of ingestion}_{8 digits}``; numbers in the id count from 1."""
-    return f"{owner}_{short_id(kind, created_ms, number)}"
+class Reference(NamedTuple):
+    """What an id stands for: a segment's or turn's number, and its space where that is not the caller's own."""
+
+    number: int
+    space_no: int | None
 
 
-def short_id(kind: Kind, created_ms: int, number: int) -> str:
+def memory_id(owner: str, kind: Kind, created_ms: int, reference: Reference) -> str:
+    """``{owner}_ep_{day of ingestion}_{8 digits}``; numbers in the id count from 1.
+
+    A shared agent's memory from another caller's space ends in ``s`` and the space's number: each space counts its own.
+    """
+    return f"{owner}_{short_id(kind, created_ms, reference)}"
+
+
+def short_id(kind: Kind, created_ms: int, reference: Reference) -> str:
     """The id without its owner, as a skill lists its cases."""
-    return f"{kind}_{datetime.fromtimestamp(created_ms / 1000, UTC):%Y%m%d}_{number + 1:08d}"
+    return f"{kind}_{_day(created_ms // _DAY_MS)}_{reference.number + 1:08d}{space_suffix(reference)}"
 
 
-def number_of(identifier: str, kind: Kind) -> int | None:
+def space_suffix(reference: Reference) -> str:
+    """What ends an id from another space."""
+    return "" if reference.space_no is None else f"s{reference.space_no}"
+
+
+@lru_cache(maxsize=1024)
+def _day(day: int) -> str:
+    return f"{datetime.fromtimestamp(day * _DAY_MS / 1000, UTC):%Y%m%d}"
+
+
+def reference_of(identifier: str, kind: Kind) -> Reference | None:
     """The segment or turn behind an id of this kind, or None for an id of another form."""
     match = _NUMBERED.fullmatch(identifier)
-    return int(match["number"]) - 1 if match and match["kind"] == kind else None
+    return _reference(match) if match and match["kind"] == kind else None
 
 
-def skill_number(name: str) -> int | None:
+def skill_reference(identifier: str) -> Reference | None:
     """The founding segment behind a skill's id."""
-    match = _SKILL.fullmatch(name)
-    return int(match["number"]) - 1 if match else None
+    match = _SKILL.fullmatch(identifier)
+    return _reference(match) if match else None
+
+
+def _reference(match: re.Match[str]) -> Reference:
+    return Reference(int(match["number"]) - 1, int(match["space"]) if match["space"] else None)
 
 
 def message_id(session_id: str, timestamp_ms: int, number: int) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
-from memory_gateway.engine.pieces import ParsedItem, PreparedMessage, identity_basis, prepare
+from memory_gateway.engine.pieces import ParsedItem, PreparedMessage, digest_of, prepare
 from memory_gateway.engine.schemas import Caller, ContentItem, DocumentNote, Message
 
 # Cutting and analysing this much text takes about a millisecond; more would hold up other requests.
@@ -45,16 +45,17 @@ class Parser:
 
     async def prepare(self, messages: tuple[Message, ...], caller: Caller) -> list[PreparedMessage]:
         """In order. Equal messages of one request are told apart by their count, so both are kept."""
-        seen: Counter[bytes] = Counter()
+        seen: Counter[str] = Counter()
         prepared: list[PreparedMessage] = []
         for message in messages:
-            basis = identity_basis(message)
+            large = _chars(message) > _INLINE_CHARS
+            digest = await asyncio.to_thread(digest_of, message) if large else digest_of(message)
             items = await self._items(message, caller)
-            if len(basis) + sum(len(item.text or "") for item in items or ()) > _INLINE_CHARS:
-                prepared.append(await asyncio.to_thread(prepare, message, items, seen[basis]))
+            if large or sum(len(item.text or "") for item in items or ()) > _INLINE_CHARS:
+                prepared.append(await asyncio.to_thread(prepare, message, items, seen[digest]))
             else:
-                prepared.append(prepare(message, items, seen[basis]))
-            seen[basis] += 1
+                prepared.append(prepare(message, items, seen[digest]))
+            seen[digest] += 1
         return prepared
 
     async def _items(self, message: Message, caller: Caller) -> list[ParsedItem] | None:
@@ -83,7 +84,7 @@ class Parser:
         if item.base64 is None:
             return None
         try:
-            content = base64.b64decode(item.base64, validate=True)
+            content = await asyncio.to_thread(base64.b64decode, item.base64, validate=True)
         except (binascii.Error, ValueError):
             return None
         return await self._reader.read_bytes(content, name)
@@ -100,3 +101,9 @@ class Parser:
             return None
         inside = any(real.is_relative_to(root) for root in self._roots)
         return real if inside and not real.is_relative_to(self._data_dir) and real.is_file() else None
+
+
+def _chars(message: Message) -> int:
+    if isinstance(message.content, str):
+        return len(message.content)
+    return sum(len(item.text or "") + len(item.base64 or "") for item in message.content)

@@ -12,6 +12,8 @@ from memory_gateway.engine.schemas import ContentItem, DocumentNote, Message, To
 from memory_gateway.kit.text import collapse, fold
 
 PIECE_CHARS = 400
+_LONGEST_SPEAKER = 128
+_LONGEST_NAME = 255
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；…])|\n+")
 _SECONDS_BELOW = 1_000_000_000_000
 
@@ -58,7 +60,12 @@ class PreparedMessage(msgspec.Struct, frozen=True):
     @property
     def speaker(self) -> str:
         """A participant is known by name, else by id."""
-        return self.message.sender_name or self.message.sender_id
+        return speaker_of(self.message)
+
+
+def speaker_of(message: Message) -> str:
+    """By name, else by id. Every piece repeats it, so it is cut to what a name may need."""
+    return (message.sender_name or message.sender_id)[:_LONGEST_SPEAKER]
 
 
 def normal_timestamp(timestamp: int) -> int:
@@ -68,13 +75,13 @@ def normal_timestamp(timestamp: int) -> int:
 
 def item_label(item: ContentItem) -> str:
     """``[TYPE: name]``, kept whether or not the item could be read, so that names match."""
-    return f"[{item.type.upper()}: {item.name}]" if item.name else f"[{item.type.upper()}]"
+    return f"[{item.type.upper()}: {item.name[:_LONGEST_NAME]}]" if item.name else f"[{item.type.upper()}]"
 
 
 def prepare(message: Message, items: list[ParsedItem] | None, repeat: int) -> PreparedMessage:
     """``items`` is None for a plain text message. ``repeat`` counts equal messages before it in one request."""
     return PreparedMessage(
-        identity=_identity(message, repeat),
+        identity=_identity(message, items, repeat),
         message=message,
         timestamp_ms=normal_timestamp(message.timestamp),
         content=_stored_content(message, items),
@@ -87,17 +94,19 @@ def _indexed(message: Message, label: str | None, text: str) -> Piece:
     said = shown(label, text)
     if not said:
         return Piece(text, label, {}, text_hash(said))
-    frequencies = Counter(index_terms(f"{message.sender_name or message.sender_id}: {said}"))
+    frequencies = Counter(index_terms(f"{speaker_of(message)}: {said}"))
     return Piece(text, label, frequencies, text_hash(said))
 
 
-def identity_basis(message: Message) -> bytes:
-    """What makes two messages of a session the same message."""
-    return msgspec.json.encode(message)
+def digest_of(message: Message) -> str:
+    """What makes two messages of a session the same message, as they were sent."""
+    return hashlib.blake2b(msgspec.json.encode(message), digest_size=16).hexdigest()
 
 
-def _identity(message: Message, repeat: int) -> str:
-    return hashlib.blake2b(identity_basis(message) + b"#%d" % repeat, digest_size=16).hexdigest()
+def _identity(message: Message, items: list[ParsedItem] | None, repeat: int) -> str:
+    """A file that could be read at the second try makes it another message: the first one stands without its text."""
+    outcomes = ",".join(item.status or "" for item in items or ())
+    return f"{digest_of(message)}.{repeat}.{hashlib.blake2b(outcomes.encode(), digest_size=4).hexdigest()}"
 
 
 def _stored_content(message: Message, items: list[ParsedItem] | None) -> str:

@@ -37,11 +37,12 @@ Vector = NDArray[np.float32]
 
 
 class Query(Struct, frozen=True):
-    """A question, its vector where there is an embedder, and how it is to be answered."""
+    """A question, its vector by a model where there is an embedder, and how it is to be answered."""
 
     text: str
     method: Method
     vector: Vector | None
+    model: str
     radius: float
     min_score: float = 0.0
 
@@ -97,7 +98,7 @@ def _in_anchored_segment(view: SpaceView, anchored: Mask) -> Mask:
 async def _cosines(transaction: Transaction, view: SpaceView, query: Query) -> Scores | None:
     if query.vector is None or query.method == "keyword":
         return None
-    vectors = await load_vectors(transaction, view.space_no, len(query.vector))
+    vectors = await load_vectors(transaction, view.space_no, query.model, len(query.vector))
     return cosine(vectors, query.vector, view.after)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from memory_gateway.engine import store
 from memory_gateway.engine.columns import POSTING, Mask, Records, Scores, Turns, following, load_records
 from memory_gateway.engine.filters import Filter, FilteredEpisode
-from memory_gateway.engine.memory_ids import number_of, skill_number
+from memory_gateway.engine.memory_ids import Reference, reference_of, skill_reference
 from memory_gateway.engine.schemas import Caller
 from memory_gateway.engine.scoring import Postings
 from memory_gateway.storage.port import Row, Transaction
@@ -57,8 +57,19 @@ class SpaceView(Struct, frozen=True):
     visible: Mask
 
 
+def concealed_elsewhere(space_no: int, caller: Caller) -> Concealed:
+    """As `concealed_of`, in another caller's space: the shared cases and skills that this caller deleted."""
+    cases = [reference_of(key.memory_id, "ac") for key in caller.hidden if key.memory_type == "agent_case"]
+    skills = [skill_reference(key.memory_id) for key in caller.hidden if key.memory_type == "agent_skill"]
+    return Concealed(segments=_numbers(cases, space_no), skills=_numbers(skills, space_no))
+
+
+def _numbers(references: list[Reference | None], space_no: int | None) -> frozenset[int]:
+    return frozenset(one.number for one in references if one is not None and one.space_no == space_no)
+
+
 async def concealed_of(transaction: Transaction, space_no: int, caller: Caller) -> Concealed:
-    """Turn the caller's deleted memories into what they stand on."""
+    """Turn the caller's deleted memories into what they stand on, in the caller's own space."""
     segments: set[int] = set()
     turns: set[int] = set()
     messages: set[int] = set()
@@ -74,11 +85,9 @@ async def concealed_of(transaction: Transaction, space_no: int, caller: Caller) 
                 params = {"space_no": space_no, "message_no": row[0]}
                 turns.update(turn for (turn,) in await transaction.fetch(store.TURN_NUMBERS_OF_MESSAGE, params))
         elif key.memory_type == "agent_skill":
-            number = skill_number(key.memory_id)
-            skills.update([] if number is None else [number])
+            skills |= _numbers([skill_reference(key.memory_id)], None)
         elif key.memory_type in {"episode", "agent_case"}:
-            number = number_of(key.memory_id, "ep" if key.memory_type == "episode" else "ac")
-            segments.update([] if number is None else [number])
+            segments |= _numbers([reference_of(key.memory_id, "ep" if key.memory_type == "episode" else "ac")], None)
     return Concealed(frozenset(segments), frozenset(turns), frozenset(messages), frozenset(skills))
 
 
@@ -133,7 +142,10 @@ async def load_postings(transaction: Transaction, space_no: int, wanted: Counter
     return found
 
 
-async def load_vectors(transaction: Transaction, space_no: int, dimensions: int) -> NDArray[np.float16]:
-    """The vectors of the space's first turns, one row a turn."""
+async def load_vectors(transaction: Transaction, space_no: int, model: str, dimensions: int) -> NDArray[np.float16]:
+    """The vectors of the space's first turns, one row a turn; none while those of another model stand there."""
+    row = await transaction.fetch_one(store.EMBEDDING_MODEL, {"space_no": space_no})
+    if row is None or row[0] != model:
+        return np.zeros((0, dimensions), np.float16)
     blocks = await transaction.fetch(store.VECTORS, {"space_no": space_no})
     return np.frombuffer(b"".join(block for (block,) in blocks), dtype=np.float16).reshape(-1, dimensions)

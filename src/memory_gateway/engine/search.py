@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, structs
 from numpy.typing import NDArray
 
 from memory_gateway.engine import store
@@ -22,6 +22,7 @@ from memory_gateway.engine.ranking import Query, RankedSegment, rank
 from memory_gateway.engine.recall import (
     Concealed,
     Segment,
+    concealed_elsewhere,
     concealed_of,
     load_space,
     segments_within,
@@ -48,17 +49,34 @@ def owner_of(user_id: Any, agent_id: Any) -> str:
     return str(agent_id if user_id is UNSET else user_id)
 
 
-async def spaces_for(
-    transaction: Transaction, caller: Caller, app_id: str, project_id: str, agent_id: str | None
-) -> list[int]:
-    """The caller's own space; for an agent that is shared, every space in which it has cases."""
-    if agent_id is not None and caller.shared_agents:
-        params = {"agent_id": agent_id, "app_id": app_id, "project_id": project_id}
-        rows = await transaction.fetch(store.SPACES_OF_AGENT, params)
-    else:
-        params = {"user_id": caller.user_id or "", "app_id": app_id, "project_id": project_id}
-        rows = await transaction.fetch(store.FIND_SPACE, params)
-    return [space_no for (space_no,) in rows]
+async def own_space(transaction: Transaction, caller: Caller, app_id: str, project_id: str) -> int | None:
+    """The caller's space in an app and project, None before anything was written there."""
+    params = {"user_id": caller.user_id or "", "app_id": app_id, "project_id": project_id}
+    row = await transaction.fetch_one(store.FIND_SPACE, params)
+    return None if row is None else int(row[0])
+
+
+async def open_scopes(
+    transaction: Transaction, place: ItemPlace, wanted: Filter | None, caller: Caller, *, of_agent: bool
+) -> list[Scope]:
+    """What the caller's own space holds; for an agent that is shared, what every space in which it has cases holds."""
+    own = await own_space(transaction, caller, place.app_id, place.project_id)
+    scopes = [] if own is None else [await open_scope(transaction, own, place, wanted, caller)]
+    if of_agent and caller.shared_agents:
+        params = {"agent_id": place.owner_id, "app_id": place.app_id, "project_id": place.project_id}
+        for (space_no,) in await transaction.fetch(store.SPACES_OF_AGENT, params):
+            if space_no != own:
+                scopes.append(await _open_shared_scope(transaction, space_no, place, wanted, caller))
+    return scopes
+
+
+async def _open_shared_scope(
+    transaction: Transaction, space_no: int, place: ItemPlace, wanted: Filter | None, caller: Caller
+) -> Scope:
+    concealed = concealed_elsewhere(space_no, caller)
+    found = await segments_within(transaction, space_no, wanted, concealed)
+    elsewhere = structs.replace(place, space_no=space_no)
+    return Scope(space_no, concealed, {segment.segment_no: segment for segment in found}, elsewhere)
 
 
 async def open_scope(
@@ -93,21 +111,19 @@ async def load_segment(transaction: Transaction, scope: Scope, segment_no: int) 
 
 async def search(transaction: Transaction, request: SearchRequest, query: Query, caller: Caller) -> SearchReply:
     """Answer one request on one snapshot."""
-    agent_id = None if request.agent_id is UNSET else request.agent_id
+    of_agent = request.agent_id is not UNSET
     place = ItemPlace(owner_of(request.user_id, request.agent_id), request.app_id, request.project_id)
     custom = {} if request.filters is UNSET else request.filters
-    wanted = parse_filter(custom)
+    session_id = plain_session(custom)
     reply = SearchReply()
-    for space_no in await spaces_for(transaction, caller, request.app_id, request.project_id, agent_id):
-        scope = await open_scope(transaction, space_no, place, wanted, caller)
-        if agent_id is None:
-            reply.episodes.extend(await _episodes(transaction, scope, query, request.top_k, caller))
-        else:
+    for scope in await open_scopes(transaction, place, parse_filter(custom), caller, of_agent=of_agent):
+        if of_agent:
             await _agent_items(transaction, scope, query, reply, caller)
-        session_id = plain_session(custom)
-        if session_id is not None:
+        else:
+            reply.episodes.extend(await _episodes(transaction, scope, query, request.top_k, caller))
+        if session_id is not None and scope.place.space_no is None:
             reply.unprocessed_messages.extend(await unprocessed(transaction, scope, session_id))
-    if agent_id is not None:
+    if of_agent:
         _cut_agent_items(reply, request.top_k)
     return reply
 

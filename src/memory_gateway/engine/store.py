@@ -8,9 +8,9 @@ INSERT INTO engine_spaces (user_id, app_id, project_id) VALUES (:user_id, :app_i
 ON CONFLICT (user_id, app_id, project_id) DO NOTHING
 """
 SPACE_COUNTS = """
-SELECT message_count, segment_count, turn_count, embedded_count, embedding_model
-FROM engine_spaces WHERE space_no = :space_no
+SELECT message_count, segment_count, turn_count FROM engine_spaces WHERE space_no = :space_no
 """
+EMBEDDING_MODEL = "SELECT embedding_model FROM engine_spaces WHERE space_no = :space_no"
 UPDATE_COUNTS = """
 UPDATE engine_spaces SET message_count = :message_count, segment_count = :segment_count, turn_count = :turn_count
 WHERE space_no = :space_no
@@ -73,10 +73,10 @@ WHERE space_no = :space_no AND session_id = :session_id AND identity = :identity
 MESSAGE_ID_TAKEN = "SELECT 1 FROM engine_messages WHERE space_no = :space_no AND message_id = :message_id"
 SAVE_MESSAGE = """
 INSERT INTO engine_messages (
-  space_no, message_no, session_id, identity, message_id, segment_no, pieces_total, pieces_stored, sender_id,
+  space_no, message_no, session_id, identity, message_id, segment_no, pieces_stored, sender_id,
   sender_name, role, timestamp_ms, content, tool_calls, tool_call_id
 ) VALUES (
-  :space_no, :message_no, :session_id, :identity, :message_id, :segment_no, :pieces_total, :pieces_stored, :sender_id,
+  :space_no, :message_no, :session_id, :identity, :message_id, :segment_no, :pieces_stored, :sender_id,
   :sender_name, :role, :timestamp_ms, :content, :tool_calls, :tool_call_id
 )
 """
@@ -128,7 +128,7 @@ POSTINGS = "SELECT postings FROM engine_postings WHERE space_no = :space_no AND 
 BACKLOG = "SELECT COALESCE(SUM(turn_count - embedded_count), 0) FROM engine_spaces WHERE embedded_count < turn_count"
 BACKLOG_SPACES = """
 SELECT space_no, embedded_count, turn_count FROM engine_spaces WHERE embedded_count < turn_count
-ORDER BY turn_count - embedded_count, space_no LIMIT 1
+ORDER BY turn_count - embedded_count, space_no LIMIT 64
 """
 OUTDATED_SPACES = """
 SELECT space_no FROM engine_spaces WHERE embedded_count > 0 AND embedding_model <> :model LIMIT 64
@@ -138,6 +138,7 @@ DELETE_VECTORS = "DELETE FROM engine_vectors WHERE space_no = :space_no"
 MARK_EMBEDDED = """
 UPDATE engine_spaces SET embedded_count = embedded_count + :count, embedding_model = :model
 WHERE space_no = :space_no AND embedded_count = :expected
+  AND (embedding_model IS NULL OR embedding_model = :model)
 """
 APPEND_VECTORS = """
 INSERT INTO engine_vectors (space_no, block_no, vectors) VALUES (:space_no, :block_no, :vectors)

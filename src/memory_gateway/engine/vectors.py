@@ -24,7 +24,7 @@ _IDLE_SECONDS = 1.0
 _FAULT_SECONDS = 10.0
 _WARM_UP = "ready"  # the model is loaded, at the very first start built, before anybody waits for it
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class Backlog(Struct, frozen=True):
@@ -35,9 +35,10 @@ class Backlog(Struct, frozen=True):
     texts: list[str]
 
 
-async def next_backlog(transaction: Transaction) -> Backlog | None:
+async def next_backlog(transaction: Transaction, passed: frozenset[int] = frozenset()) -> Backlog | None:
     """The next turns of the space with the fewest waiting, so that nobody waits for another's book; None for none."""
-    row = await transaction.fetch_one(store.BACKLOG_SPACES)
+    rows = (row for row in await transaction.fetch(store.BACKLOG_SPACES) if row[0] not in passed)
+    row = next(rows, None)
     if row is None:
         return None
     space_no, first, end = row[0], row[1], min(row[2], row[1] + BATCH_TURNS)
@@ -129,10 +130,19 @@ class VectorWorker:
         while await self._database.fetch_one(store.OUTDATED_SPACES, {"model": model}) is not None:
             await self._database.write(lambda transaction: drop_outdated(transaction, model))
         done = 0
-        while (backlog := await self._database.read(next_backlog)) is not None:
+        failed: set[int] = set()
+        while backlog := await self._database.read(lambda transaction: next_backlog(transaction, frozenset(failed))):
             if not await self._leases.acquire(_LEASE, seconds=_LEASE_SECONDS):
                 break
-            done += await self._embed(backlog)
+            try:
+                done += await self._embed(backlog)
+            except EmbeddingUnavailable:
+                # one space's text may be at fault; when a second one fails too, the model is away
+                if failed:
+                    raise
+                failed.add(backlog.space_no)
+        if failed and not done:
+            raise EmbeddingUnavailable("the embedding model refuses a text, or cannot be reached")
         return done
 
     async def _embed(self, backlog: Backlog) -> int:
@@ -150,9 +160,11 @@ class VectorWorker:
                 await self.catch_up()
                 self._reachable = True
             except MemoryGatewayError as error:
-                self._reachable = False
-                pause = _FAULT_SECONDS
-                _log.warning("embedding paused: %s", error.message)
+                self._reachable, pause = False, _FAULT_SECONDS
+                _logger.warning("embedding paused: %s", error.message)
+            except Exception:
+                self._reachable, pause = False, _FAULT_SECONDS
+                _logger.exception("embedding failed; it goes on")
             # not wait_for: on Python 3.11 it can swallow a cancellation
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):

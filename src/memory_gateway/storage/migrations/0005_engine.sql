@@ -46,7 +46,6 @@ CREATE TABLE engine_messages (
   identity TEXT NOT NULL,
   message_id TEXT NOT NULL,
   segment_no INTEGER NOT NULL,
-  pieces_total INTEGER NOT NULL,
   pieces_stored INTEGER NOT NULL,
   sender_id TEXT NOT NULL,
   sender_name TEXT,

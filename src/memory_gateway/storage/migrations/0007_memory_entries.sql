@@ -32,8 +32,10 @@ CREATE TABLE memory_entries (
   folded TEXT NOT NULL
 );
 CREATE UNIQUE INDEX memory_entries_id ON memory_entries (id);
-CREATE INDEX memory_entries_order ON memory_entries (user_no, importance, priority);
-CREATE INDEX memory_entries_category ON memory_entries (user_no, category, importance, priority);
+CREATE INDEX memory_entries_order ON memory_entries (user_no, importance, priority, entry_key, expires_at);
+CREATE INDEX memory_entries_category ON memory_entries (
+  user_no, category, importance, priority, entry_key, expires_at
+);
 CREATE INDEX memory_entries_expiry ON memory_entries (user_no, expires_at, category, importance)
 WHERE expires_at IS NOT NULL;
 CREATE TABLE memory_counts (
