@@ -18,6 +18,7 @@ NAMES = (
     "entries_query",
     "entries_consolidate",
     "entries_neighbours",
+    "service_throughput",
 )
 
 

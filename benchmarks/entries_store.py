@@ -84,7 +84,9 @@ def users_sentences(wanted: Wanted) -> Iterator[str]:
 @contextmanager
 def copied_store(wanted: Wanted) -> Iterator[Path]:
     """A folder with a store that may be changed; its database lies where a server looks for it."""
-    original = asyncio.run(_made(wanted))
+    original = CACHE / wanted.name
+    if not original.exists():
+        asyncio.run(make(wanted))
     with work_folder() as folder:
         shutil.copytree(original, folder / "data")
         yield folder
@@ -102,10 +104,8 @@ async def open_entries(folder: Path) -> AsyncIterator[Entries]:
         await database.close()
 
 
-async def _made(wanted: Wanted) -> Path:
-    folder = CACHE / wanted.name
-    if folder.exists():
-        return folder
+async def make(wanted: Wanted) -> None:
+    """Write the store; it gets its name when it is whole."""
     building = CACHE / f"building-{wanted.name}"
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir(parents=True)
@@ -113,8 +113,7 @@ async def _made(wanted: Wanted) -> Path:
     await migrate(database, system_clock)
     await _fill(database, wanted)
     await database.close()
-    building.rename(folder)
-    return folder
+    building.rename(CACHE / wanted.name)
 
 
 async def _fill(database: SqliteDatabase, wanted: Wanted) -> None:

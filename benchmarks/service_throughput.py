@@ -20,7 +20,6 @@ from benchmarks.corpus import Corpus, vocabulary
 from benchmarks.load import Plan, Result, measure, request_bytes
 from benchmarks.report import print_ratio, print_table
 from benchmarks.servers import asgi, gateway, work_folder
-from memory_gateway.demo.child import free_port
 from memory_gateway.storage.port import Transaction
 from memory_gateway.storage.sqlite import SqliteDatabase
 
@@ -51,8 +50,8 @@ class Rate(Struct, frozen=True):
 def main(seconds: float = 3.0, rounds: int = 5) -> None:
     """Print requests a second of both and the ratios."""
     texts = sentences()
-    port = free_port()
-    with work_folder() as folder, gateway(folder, service_port=str(port)):
+    with work_folder() as folder, gateway(folder) as server:
+        port = server.service_port
         entries = fill(port, texts)
         twin_database = folder / "twin.db"
         with asgi("benchmarks.twin_service.app:app", "/docs", TWIN_DATABASE=str(twin_database)) as twin:

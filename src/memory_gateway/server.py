@@ -32,6 +32,7 @@ from memory_gateway.kit.errors import MemoryGatewayError
 from memory_gateway.kit.http_request_id import RequestIdFilter
 from memory_gateway.kit.ids import uuid7_id
 from memory_gateway.kit.serving import listen, new_event_loop, run_workers, serve_apps
+from memory_gateway.memory_service.access import Access
 from memory_gateway.memory_service.app import build_service_app
 from memory_gateway.memory_service.entries.service import Entries
 from memory_gateway.memory_service.thinking.service import Thinking
@@ -213,14 +214,7 @@ def build_rooms(settings: Settings, database: Database, upstream: Upstream, fact
         attachments=attachments,
         resources=resources,
         audit=audit,
-        rules=MemoryRules(
-            data_dir=settings.data_dir,
-            allowed_file_roots=settings.allowed_file_roots,
-            allowed_uri_hosts=settings.allowed_uri_hosts,
-            allow_other_senders=settings.allow_other_senders,
-            shared_agents=settings.shared_agents,
-            resource_batch=settings.resource_batch,
-        ),
+        rules=_memory_rules(settings),
     )
     holders = (attachments, resources, memories, facts.entries, facts.thinking)
     return Rooms(
@@ -232,6 +226,17 @@ def build_rooms(settings: Settings, database: Database, upstream: Upstream, fact
         memories=memories,
         user_export=UserExport(audit, (accounts, *holders), upstream, storage_root, temporary_root),
         user_erasure=UserErasure(database, system_clock, holders, upstream, storage_root),
+    )
+
+
+def _memory_rules(settings: Settings) -> MemoryRules:
+    return MemoryRules(
+        data_dir=settings.data_dir,
+        allowed_file_roots=settings.allowed_file_roots,
+        allowed_uri_hosts=settings.allowed_uri_hosts,
+        allow_other_senders=settings.allow_other_senders,
+        shared_agents=settings.shared_agents,
+        resource_batch=settings.resource_batch,
     )
 
 
@@ -329,6 +334,8 @@ def _run(settings: Settings, listeners: list[tuple[Face, socket.socket]]) -> Non
 
 def serve(settings: Settings, faces: Sequence[Face] = FACES) -> None:
     """Serve until SIGTERM or SIGINT; requests in flight are finished."""
+    if "service" in faces:
+        Access(settings.host, settings.service_token)  # refuses before anybody is told that the service is up
     ports = {"gateway": settings.gateway_port, "service": settings.service_port}
     listeners = [(face, listen(settings.host, ports[face])) for face in faces]
     for face, listener in listeners:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ def parse(path, mime_type, limit_chars):
     text = pathlib.Path(path).read_text()
     match text:
         case "pid": return str(os.getpid())
+        case "session": return str(os.getsid(0))
         case "hang": time.sleep(600)
         case "spin":
             while True: pass
@@ -115,6 +117,23 @@ async def test_a_child_killed_at_work_fails_its_document(tmp_path: Path) -> None
         await asyncio.sleep(0.2)
         psutil.Process(pid).kill()
         assert await asyncio.wait_for(reading, 5) == STOPPED
+
+
+async def test_a_ctrl_c_for_the_server_does_not_reach_a_child(tmp_path: Path) -> None:
+    async with Children(command(CHILD)) as children:
+        say = sayer(Extractor(children), tmp_path)
+        assert (await say("session")).text == (await say("pid")).text != str(os.getsid(0))
+
+
+@pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
+async def test_a_stop_of_the_whole_service_damages_no_document(tmp_path: Path, name: int) -> None:
+    async with Children(command(CHILD)) as children:
+        say = sayer(Extractor(children), tmp_path)
+        pid = (await say("pid")).text
+        reading = say("slow")
+        await asyncio.sleep(0.1)
+        os.kill(int(pid), name)
+        assert await reading == Extraction(pid, "success")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -46,7 +46,7 @@ Reply = TypeVar("Reply")
 
 
 class Call(Struct, frozen=True):
-    """One call, as it was made. ``request`` is the struct; for seal, erase and export it is their first argument."""
+    """One call, as it was made. ``request`` is the struct; for seal, erase and export what they were given."""
 
     operation: Operation
     request: Any
@@ -123,8 +123,9 @@ class RecordingUpstream:
     async def erase(self, user_id: str) -> Erasure:
         return await self._answer("erase", user_id, None, lambda: self.memory.erase(user_id))
 
-    async def export(self, user_id: str) -> AsyncIterator[dict[str, Any]]:
-        for held in await self._answer("export", user_id, None, lambda: self.memory.export(user_id)):
+    async def export(self, user_id: str, places: Sequence[tuple[str, str]]) -> AsyncIterator[dict[str, Any]]:
+        wanted = (user_id, list(places))
+        for held in await self._answer("export", wanted, None, lambda: self.memory.export(user_id)):
             yield held
 
     async def health(self) -> UpstreamHealth:

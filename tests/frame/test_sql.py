@@ -19,6 +19,7 @@ ACROSS_USERS = {
     "gateway.accounts.LIST_USERS": "the operator's command line",
     "gateway.accounts.UNFINISHED_ERASURES": "which erasure goes on next",
     "gateway.attachments.CLAIM_EXPIRED": "whose interrupted files are swept next",
+    "gateway.memories.DROP_EXPIRED_KEYS": "drops what is over, shows none",
     "gateway.resources.UNFINISHED": "whose file is indexed next",
     "memory_service.entries.USER_IDS": "whom the daily decay visits next",
     "memory_service.entries.FIND_BY_ID": "an entry is asked for by id alone",

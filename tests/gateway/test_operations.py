@@ -3,8 +3,10 @@
 import re
 
 import httpx
+import pytest
 
 from memory_gateway.kit.errors import StorageUnavailable, UpstreamUnreachable
+from memory_gateway.storage.port import DatabaseFault
 from memory_gateway.storage.sqlite import SqliteDatabase
 from memory_gateway.upstream.port import UpstreamHealth
 from tests.fakes.front_door import FrontDoor
@@ -29,14 +31,19 @@ async def test_a_sick_upstream_is_200_and_degraded(client: httpx.AsyncClient, fr
     sick = await client.get("/health")
     front.upstream.fail("health", UpstreamUnreachable("no route to 10.20.7.1"))
     gone = await client.get("/health")
-    assert [(reply.status_code, reply.json()["status"]) for reply in (sick, gone)] == [(200, "degraded")] * 2
+    front.upstream.fail("health", DatabaseFault("malformed schema"))
+    broken = await client.get("/health")
+    assert [(reply.status_code, reply.json()["status"]) for reply in (sick, gone, broken)] == [(200, "degraded")] * 3
     assert gone.json()["capabilities"] == {}
     assert "10.20.7.1" not in gone.text
 
 
-async def test_a_database_that_cannot_serve_is_degraded(front: FrontDoor, database: SqliteDatabase) -> None:
+@pytest.mark.parametrize("fault", [StorageUnavailable("the disk is full"), DatabaseFault("malformed schema")])
+async def test_a_database_that_cannot_serve_is_degraded(
+    front: FrontDoor, database: SqliteDatabase, fault: Exception
+) -> None:
     async def fetch_one(*_: object) -> None:
-        raise StorageUnavailable("the disk is full")
+        raise fault
 
     database.fetch_one = fetch_one  # type: ignore[method-assign, assignment]
     async with client_of(front.app()) as client:

@@ -1,10 +1,12 @@
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 
 import httpx
 import pytest
 
+from memory_gateway import server
 from memory_gateway.memory_service.access import is_loopback
-from memory_gateway.settings import SettingsError
+from memory_gateway.settings import Settings, SettingsError
 from tests.fakes.memory_service import ServiceHouse
 
 TOKEN = "a-long-service-token"
@@ -113,6 +115,12 @@ async def test_of_two_hosts_or_origins_each_must_be_our_own(client: httpx.AsyncC
         assert reply.status_code == 403
 
 
+async def test_a_request_that_names_no_host_is_refused(client: httpx.AsyncClient) -> None:
+    request = client.build_request("GET", "/api/v1/thinking")
+    del request.headers["Host"]
+    assert (await client.send(request)).status_code == 403
+
+
 @pytest.mark.parametrize("host", OWN_HOSTS)
 async def test_every_name_of_this_machine_is_served_with_any_port(client: httpx.AsyncClient, host: str) -> None:
     for headers in ({"Host": host}, {"Host": host, "Origin": f"http://{host}"}, {"Origin": f"https://{host}"}):
@@ -150,6 +158,19 @@ async def test_beyond_loopback_there_is_no_start_without_a_token(
 ) -> None:
     with pytest.raises(SettingsError, match="set service_token"):
         house.app(host=host, service_token=token)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_server_refuses_it_before_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    def listen(host: str, port: int) -> None:
+        raise AssertionError(f"listened on {host}:{port}")
+
+    monkeypatch.setattr(server, "listen", listen)
+    settings = Settings(data_dir=tmp_path, host="192.0.2.1", workers=workers)
+    with pytest.raises(SettingsError, match="set service_token"):
+        server.serve(settings)
+    with pytest.raises(AssertionError, match="listened on"):
+        server.serve(settings, ["gateway"])
 
 
 @pytest.mark.parametrize(

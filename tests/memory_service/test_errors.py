@@ -232,6 +232,20 @@ async def test_nul_in_an_id_is_the_callers_fault(client: httpx.AsyncClient) -> N
         )
 
 
+async def test_every_reply_is_json_and_says_how_long_it_is(client: httpx.AsyncClient) -> None:
+    replies = [
+        await client.get("/api/v1/health"),
+        await client.get("/nowhere"),
+        await client.post("/api/v1/thinking", json={"content": "想一想"}),
+        await client.post("/api/v1/thinking", json={}),
+    ]
+    assert [reply.status_code for reply in replies] == [200, 404, 201, 400]
+    for reply in replies:
+        assert reply.headers["content-type"] == "application/json"
+        assert int(reply.headers["content-length"]) == len(reply.content)
+        assert reply.json()
+
+
 async def test_every_reply_carries_a_request_id(client: httpx.AsyncClient) -> None:
     for path in ("/api/v1/health", "/nowhere", "/api/v1/memories"):
         assert re.fullmatch(r"[0-9a-f-]{36}", (await client.get(path)).headers["x-request-id"])

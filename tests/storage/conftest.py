@@ -14,10 +14,13 @@ TEXTS = "SELECT text FROM note ORDER BY id"
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
     opened = SqliteDatabase(tmp_path / "test.db")
+    await create_notes(opened)
+    yield opened
+    await opened.close()
 
+
+async def create_notes(database: SqliteDatabase) -> None:
     async def create(transaction: Transaction) -> None:
         await transaction.execute(CREATE)
 
-    await opened.write(create)
-    yield opened
-    await opened.close()
+    await database.write(create)

@@ -1,4 +1,5 @@
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -6,9 +7,10 @@ import apsw
 import pytest
 
 from memory_gateway.kit.errors import StorageUnavailable
+from memory_gateway.storage import sqlite
 from memory_gateway.storage.port import DatabaseFault, Transaction, UniqueViolation
 from memory_gateway.storage.sqlite import SqliteDatabase, connect
-from tests.storage.conftest import INSERT, TEXTS
+from tests.storage.conftest import INSERT, TEXTS, create_notes
 
 
 async def add(database: SqliteDatabase, text: str) -> None:
@@ -65,6 +67,23 @@ async def test_a_taken_key_is_a_unique_violation(database: SqliteDatabase) -> No
     assert await texts(database) == ["same"]
 
 
+async def test_a_rule_of_the_table_that_is_broken_is_a_fault_and_not_a_taken_key(database: SqliteDatabase) -> None:
+    async def create(transaction: Transaction) -> None:
+        await transaction.execute("CREATE TABLE ruled (id TEXT PRIMARY KEY, n INTEGER NOT NULL CHECK (n > 0))")
+        await transaction.execute("INSERT INTO ruled (id, n) VALUES ('a', 1)")
+
+    async def insert(transaction: Transaction, values: str) -> None:
+        await transaction.execute(f"INSERT INTO ruled (id, n) VALUES ({values})")
+
+    await database.write(create)
+    kinds = []
+    for values in ("'b', 0", "'b', NULL", "'a', 1"):
+        with pytest.raises(DatabaseFault) as caught:
+            await database.write(partial(insert, values=values))
+        kinds.append(caught.type)
+    assert kinds == [DatabaseFault, DatabaseFault, UniqueViolation]
+
+
 def test_a_join_is_not_planned_anew_for_every_parameter(tmp_path: Path) -> None:
     connection = connect(tmp_path / "joined.db")
     connection.execute("CREATE TABLE a (id TEXT UNIQUE, b INTEGER); CREATE TABLE b (id INTEGER PRIMARY KEY, name TEXT)")
@@ -115,6 +134,73 @@ async def test_a_full_disk_refuses_the_write_and_keeps_what_was_acknowledged(dat
     await database.write(grow)
     await add(database, "later")
     assert await texts(database) == ["kept", "later"]
+
+
+class FailingAtCommit:
+    """Stands between SQLite and the writer: once, neither COMMIT nor a ROLLBACK after it can be done."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, fault: Exception | None) -> None:
+        self.opened: list[apsw.Connection] = []
+        self._fault = fault
+        monkeypatch.setattr(sqlite, "connect", self._connect)
+
+    def _connect(self, path: Path) -> apsw.Connection:
+        self.opened.append(connect(path))
+        return self.opened[-1]
+
+    def arm(self) -> None:
+        self.opened[0].authorizer = self._authorize  # of the connection that was opened first, the writer's
+
+    def _authorize(self, action: int, what: str | None, *_: object) -> int:
+        if action == apsw.SQLITE_TRANSACTION and what in {"COMMIT", "ROLLBACK"}:
+            if self._fault is not None:
+                raise self._fault
+            return apsw.SQLITE_DENY
+        return apsw.SQLITE_OK
+
+
+@pytest.mark.parametrize("fault", [None, MemoryError("no")])
+async def test_a_writer_that_can_neither_commit_nor_go_back_takes_up_its_work_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception | None
+) -> None:
+    failing = FailingAtCommit(monkeypatch, fault)
+    database = SqliteDatabase(tmp_path / "test.db")
+    await create_notes(database)
+    await add(database, "kept")
+    failing.arm()
+    async with asyncio.timeout(10):
+        with pytest.raises((StorageUnavailable, DatabaseFault)):
+            await add(database, "lost")
+        await add(database, "later")
+        assert await texts(database) == ["kept", "later"]
+        await database.close()
+
+
+async def test_work_that_would_end_its_thread_ends_itself_alone(database: SqliteDatabase) -> None:
+    async def leaving(transaction: Transaction) -> None:
+        await transaction.execute(INSERT, {"text": "never"})
+        raise SystemExit(1)
+
+    async with asyncio.timeout(10):
+        with pytest.raises(StorageUnavailable):
+            await database.write(leaving)
+        await add(database, "later")
+    assert await texts(database) == ["later"]
+
+
+async def test_a_waiter_whose_loop_is_closed_disturbs_nobody(database: SqliteDatabase) -> None:
+    def leave() -> None:
+        """Asks for a write on a loop that is closed before the write is done."""
+        loop = asyncio.new_event_loop()
+        waiting = loop.create_task(add(database, "left"))
+        loop.run_until_complete(asyncio.sleep(0))
+        waiting.cancel()
+        loop.run_until_complete(asyncio.wait([waiting]))
+        loop.close()
+
+    await asyncio.to_thread(leave)
+    await add(database, "staying")
+    assert "staying" in await texts(database)
 
 
 async def test_a_read_sees_one_snapshot(database: SqliteDatabase) -> None:

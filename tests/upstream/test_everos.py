@@ -200,7 +200,7 @@ async def test_export_pages_through_episodes_and_then_gives_the_profile() -> Non
 
     profile = {**EMPTY, "profiles": [items.profile("ann")], "total_count": 1, "count": 1}
     server = EverosTurns(page(100, 0), page(30, 100), profile)
-    held = [item async for item in server.upstream().export("ann")]
+    held = [item async for item in server.upstream().export("ann", [("default", "default")])]
     assert [item["id"] for item in held] == [*(f"e{number}" for number in range(130)), "ann"]
     assert [item["kind"] for item in held] == ["episode"] * 130 + ["profile"]
     bodies = [body_of(request) for request in server.requests]

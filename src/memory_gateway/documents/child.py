@@ -1,13 +1,15 @@
 """``python -m memory_gateway.documents.child``: reads documents that strangers sent, for a parent that may kill it.
 
 One JSON line a document comes in on standard input, one `Reply` line and the text's bytes go out on standard output.
-The process ends when standard input does, also in the middle of a document: it never outlives its parent. Memory is
-limited, core dumps are off, the priority is low. It ends by itself after many documents or once it has grown.
+The process ends when standard input does, also in the middle of a document: it never outlives its parent. A stop of
+the whole service is not for it, or the document would pass for damaged. Memory is limited, core dumps are off, the
+priority is low. It ends by itself after many documents or once it has grown.
 """
 
 import os
 import queue
 import resource
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -98,6 +100,8 @@ def _private_output() -> BinaryIO:
 
 def main() -> None:
     """Answer documents until there is reason to stop."""
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, signal.SIG_IGN)
     output, lines = _private_output(), _requests()
     _limit()
     for answered in range(1, _MOST_DOCUMENTS + 1):

@@ -45,6 +45,7 @@ class Child:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 env=environment | _ONE_THREAD,
+                start_new_session=True,  # a Ctrl-C is for the server; it lets its children go in order
             )
         except OSError as error:
             raise ChildStopped from error

@@ -55,14 +55,7 @@ def build_app(
         "metrics": metrics,
     }
     app = Litestar(
-        route_handlers=[
-            get_health,
-            get_metrics,
-            get_openapi,
-            swagger_assets(),
-            *accounts_routes.ROUTES,
-            *route_handlers,
-        ],
+        route_handlers=[*_own_routes(), *route_handlers],
         dependencies={name: _always(service) for name, service in {**own_services, **(services or {})}.items()},
         exception_handlers=EXCEPTION_HANDLERS,
         request_class=GatewayRequest,
@@ -76,6 +69,10 @@ def build_app(
     # outside of the router, so that unknown paths and methods get an id and are counted as well
     app.asgi_handler = RequestIds(CountRequests(ExactMemoryPaths(app.asgi_handler), metrics), new_request_id)
     return app
+
+
+def _own_routes() -> list[ControllerRouterHandler]:
+    return [get_health, get_metrics, get_openapi, swagger_assets(), *accounts_routes.ROUTES]
 
 
 def _always(service: object) -> Provide:

@@ -9,7 +9,7 @@ from litestar.di import NamedDependency
 
 from memory_gateway.gateway.errors import responses
 from memory_gateway.kit.errors import MemoryGatewayError, StorageUnavailable
-from memory_gateway.storage.port import Database
+from memory_gateway.storage.port import Database, DatabaseFault
 from memory_gateway.upstream.port import Upstream, UpstreamHealth
 
 PING = "SELECT 1"
@@ -61,13 +61,13 @@ class Health:
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 return await self._upstream.health()
-        except (MemoryGatewayError, TimeoutError):
+        except (MemoryGatewayError, DatabaseFault, TimeoutError):
             return UpstreamHealth(self._upstream.name, healthy=False, capabilities={})
 
     async def _database_answers(self) -> bool:
         try:
             await self._database.fetch_one(PING)
-        except StorageUnavailable:
+        except (StorageUnavailable, DatabaseFault):
             return False
         return True
 

@@ -17,6 +17,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_NAME_BYTES = 255
+PART_NAME = ".part"  # no file of a user is ever called so
 _MAX_SUFFIX_BYTES = 32
 _SEPARATORS = re.compile(r"[/\\]")
 # C0 and C1 controls, line separators, bidirectional controls, surrogates; then what Windows forbids
@@ -25,7 +26,6 @@ _OUTER = " ."
 _RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)", re.IGNORECASE)
 _ZERO_WIDTH_JOINER = "\u200d"
 _SKIN_TONES = range(0x1F3FB, 0x1F400)
-_PART = ".part"
 
 
 def safe_name(name: str, fallback: str = "file") -> str:
@@ -127,7 +127,7 @@ class NewFile:
     def __init__(self, path: Path) -> None:
         make_folder(path.parent)
         self._path = path
-        self._part = path.parent / _PART
+        self._part = path.parent / PART_NAME
         self._file = self._part.open("wb", buffering=0)
 
     def __enter__(self) -> Self:

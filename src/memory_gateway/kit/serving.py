@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import logging
 import multiprocessing
+import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -53,9 +55,14 @@ async def serve_apps(apps: list[tuple[Any, socket.socket]]) -> None:
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop)
+
+    async def serve(server: uvicorn.Server, listener: socket.socket) -> None:
+        await server.serve(sockets=[listener])
+        stop()  # one that ends by itself takes the others along
+
     async with asyncio.TaskGroup() as group:
         for server, (_, listener) in zip(servers, apps, strict=True):
-            group.create_task(server.serve(sockets=[listener]))
+            group.create_task(serve(server, listener))
 
 
 def _config(app: Any) -> uvicorn.Config:
@@ -78,7 +85,10 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 def run_workers(count: int, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    """Run the work in so many processes until SIGTERM or SIGINT; one that dies is started again."""
+    """Run the work in so many processes until SIGTERM or SIGINT; one that dies is started again.
+
+    When this process is killed the workers stop too, as on SIGTERM.
+    """
     spawn = multiprocessing.get_context("spawn")
     stopping = False
 
@@ -88,7 +98,7 @@ def run_workers(count: int, work: Callable[..., None], arguments: tuple[Any, ...
 
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, stop)
-    workers = [spawn.Process(target=work, args=arguments) for _ in range(count)]
+    workers = [spawn.Process(target=_work, args=(work, arguments)) for _ in range(count)]
     for worker in workers:
         worker.start()
     while not stopping:
@@ -97,9 +107,21 @@ def run_workers(count: int, work: Callable[..., None], arguments: tuple[Any, ...
             if worker.exitcode is not None and not stopping:
                 _log.error("a worker ended with code %s and is started again", worker.exitcode)
                 time.sleep(_RESTART_SECONDS)  # one that cannot start must not spin
-                workers[place] = spawn.Process(target=work, args=arguments)
+                workers[place] = spawn.Process(target=_work, args=(work, arguments))
                 workers[place].start()
     for worker in workers:
         worker.terminate()
     for worker in workers:
         worker.join()
+
+
+def _work(work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    threading.Thread(target=_stop_with_supervisor, name="supervisor-watch", daemon=True).start()
+    work(*arguments)
+
+
+def _stop_with_supervisor() -> None:
+    supervisor = multiprocessing.parent_process()
+    if supervisor is not None:
+        supervisor.join()
+        os.kill(os.getpid(), signal.SIGTERM)

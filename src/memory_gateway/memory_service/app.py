@@ -4,6 +4,7 @@ from litestar import Litestar, Router
 from litestar.datastructures import State
 from litestar.di import Provide
 
+from memory_gateway.kit.http_replies import JsonReply
 from memory_gateway.kit.http_request_id import RequestIds
 from memory_gateway.kit.ids import IdMaker, uuid7_id
 from memory_gateway.memory_service.access import Access, require_access
@@ -44,6 +45,7 @@ def build_service_app(
         before_request=require_access,
         exception_handlers=EXCEPTION_HANDLERS,
         request_class=ServiceRequest,
+        response_class=JsonReply,
         request_max_body_size=max_body_bytes,
         openapi_config=None,
         state=State({"access": Access(host, service_token)}),

@@ -16,13 +16,10 @@ class ServiceRequest(Request[None, None, State]):
     """
 
     async def json(self) -> Any:
-        if self.content_type[0].lower() != "application/json":
+        if self.content_type[0] != "application/json":
             raise UnsupportedFormat("Content-Type must be application/json")
-        body = await self.body()
-        if not body:
-            raise InvalidInput("required", field="body")
         field = self.route_handler.parsed_data_field
         try:
-            return decode_json(body, Any if field is None else field.annotation)
+            return decode_json(await self.body(), Any if field is None else field.annotation)
         except MalformedRequest as error:
             raise InvalidInput(error.message, field="body") from error

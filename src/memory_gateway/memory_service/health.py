@@ -32,7 +32,7 @@ class Health:
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 await self._database.read(_ping)
-        except (DatabaseFault, TimeoutError):
+        except (StorageUnavailable, DatabaseFault, TimeoutError):
             return HealthReply("degraded")
         return HealthReply("ok")
 

@@ -1,7 +1,9 @@
 """SQLite through apsw: one writer thread that commits waiting transactions in groups, reader threads, inline reads."""
 
 import asyncio
+import contextlib
 import contextvars
+import logging
 import queue
 import threading
 from collections.abc import Awaitable, Coroutine, Iterable
@@ -17,8 +19,11 @@ from memory_gateway.storage.port import NO_PARAMS, DatabaseFault, Params, Row, T
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
+
 _GROUP_LIMIT = 256
 _BUSY_TIMEOUT_MS = 30_000
+_TAKEN_KEY = {apsw.SQLITE_CONSTRAINT_UNIQUE, apsw.SQLITE_CONSTRAINT_PRIMARYKEY, apsw.SQLITE_CONSTRAINT_ROWID}
 _UNAVAILABLE = (
     apsw.BusyError,
     apsw.LockedError,
@@ -60,7 +65,7 @@ def drive(work: Awaitable[T]) -> T:
 
 def translated(error: apsw.Error) -> Exception:
     """The driver's exception in the words of the port."""
-    if isinstance(error, apsw.ConstraintError):
+    if getattr(error, "extendedresult", None) in _TAKEN_KEY:  # an attribute that the driver's stubs do not know
         return UniqueViolation(str(error))
     if isinstance(error, _UNAVAILABLE):
         return StorageUnavailable("the database cannot serve this request now")
@@ -108,12 +113,15 @@ class _Job(Generic[T]):
 
 
 class _Writer(threading.Thread):
-    """Takes one waiting job, then all that wait with it, and commits them with one fsync."""
+    """Takes one waiting job, then all that wait with it, and commits them with one fsync.
+
+    Nothing ends the thread but `stop`: whatever a group meets, its jobs are settled and the next group is taken.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(name="sqlite-writer", daemon=True)
-        self._connection = connect(path)
-        self._transaction = SqliteTransaction(self._connection)
+        self._path = path
+        self._connection: apsw.Connection | None = connect(path)
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._stopping = False
         self.commits = 0
@@ -131,7 +139,8 @@ class _Writer(threading.Thread):
             if group:
                 self._run_group(group)
                 _settle(group)
-        self._connection.close()
+        if self._connection is not None:
+            self._connection.close()
 
     def _take(self) -> list[_Job[Any]]:
         group: list[_Job[Any]] = []
@@ -149,31 +158,53 @@ class _Writer(threading.Thread):
 
     def _run_group(self, group: list[_Job[Any]]) -> None:
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            connection = self._opened()
+            connection.execute("BEGIN IMMEDIATE")
             for job in group:
-                self._run_job(job)
-            self._connection.execute("COMMIT")
-        except apsw.Error as error:
-            self._fail(group, translated(error))
+                _run_job(connection, job)
+            connection.execute("COMMIT")
+        except BaseException as error:  # noqa: BLE001 - nobody above would hear of it, and all later writes would hang
+            fault = translated(error) if isinstance(error, apsw.Error) else _unforeseen(error)
+            for job in group:
+                job.error = job.error or fault
+            self._roll_back()
         self.commits += 1
         self.jobs += len(group)
 
-    def _run_job(self, job: _Job[Any]) -> None:
-        self._connection.execute("SAVEPOINT job")
-        try:
-            job.result = job.context.run(drive, job.work(self._transaction))
-        except Exception as error:
-            job.error = translated(error) if isinstance(error, apsw.Error) else error
-            if self._connection.get_autocommit():
-                raise apsw.IOError("the transaction of the whole group was rolled back") from error
-            self._connection.execute("ROLLBACK TO job")
-        self._connection.execute("RELEASE job")
+    def _opened(self) -> apsw.Connection:
+        if self._connection is None:
+            self._connection = connect(self._path)
+        return self._connection
 
-    def _fail(self, group: list[_Job[Any]], error: Exception) -> None:
-        if not self._connection.get_autocommit():
-            self._connection.execute("ROLLBACK")
-        for job in group:
-            job.error = job.error or error
+    def _roll_back(self) -> None:
+        """A connection that cannot go back is given up, which undoes its transaction; the next group opens another."""
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            if not connection.get_autocommit():
+                connection.execute("ROLLBACK")
+        except Exception:  # noqa: BLE001 - as above
+            _log.exception("the database connection is given up")
+            self._connection = None
+            connection.close(True)
+
+
+def _run_job(connection: apsw.Connection, job: _Job[Any]) -> None:
+    connection.execute("SAVEPOINT job")
+    try:
+        job.result = job.context.run(drive, job.work(SqliteTransaction(connection)))
+    except Exception as error:
+        job.error = translated(error) if isinstance(error, apsw.Error) else error
+        if connection.get_autocommit():
+            raise apsw.IOError("the transaction of the whole group was rolled back") from error
+        connection.execute("ROLLBACK TO job")
+    connection.execute("RELEASE job")
+
+
+def _unforeseen(error: BaseException) -> StorageUnavailable:
+    _log.error("a group of write transactions failed", exc_info=error)
+    return StorageUnavailable("the database cannot serve this request now")
 
 
 def _settle(group: list[_Job[Any]]) -> None:
@@ -181,7 +212,7 @@ def _settle(group: list[_Job[Any]]) -> None:
     loops = {job.loop for job in group}
     for loop in loops:
         own = [job for job in group if job.loop is loop]
-        if not loop.is_closed():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits there any more
             loop.call_soon_threadsafe(_settle_all, own)
 
 

@@ -1,7 +1,7 @@
 """The embedded engine as an upstream: in process, but for large files, which a child process reads and indexes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,11 @@ class EmbeddedUpstream:
         await self._engine.erase(user_id)
         return Erasure(erased=True)
 
-    def export(self, user_id: str) -> AsyncIterator[dict[str, Any]]:
+    def export(
+        self,
+        user_id: str,
+        places: Sequence[tuple[str, str]],  # noqa: ARG002  # the engine knows them itself
+    ) -> AsyncIterator[dict[str, Any]]:
         return self._engine.export(user_id)
 
     async def health(self) -> UpstreamHealth:

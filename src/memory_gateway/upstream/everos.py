@@ -7,7 +7,7 @@ behind after an erasure is said, not hidden.
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Literal, TypeVar
 
@@ -172,10 +172,8 @@ class EverosUpstream:
             " by this user: remove them on its server, where they are files.",
         )
 
-    async def export(
-        self, user_id: str, places: Iterable[tuple[str, str]] = (("default", "default"),)
-    ) -> AsyncIterator[dict[str, Any]]:
-        """Episodes and profiles of these (app, project) pairs: EverOS cannot say in which a user has memories."""
+    async def export(self, user_id: str, places: Sequence[tuple[str, str]]) -> AsyncIterator[dict[str, Any]]:
+        """Episodes and profiles of these places: EverOS cannot say in which a user has memories."""
         kinds: tuple[ListedMemoryType, ...] = ("episode", "profile")
         for app_id, project_id in places:
             for kind in kinds:

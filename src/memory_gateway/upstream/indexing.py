@@ -1,21 +1,26 @@
 """Indexing in a child process: it reads the file and writes to the same database; the server only waits.
 
-Run as ``python -m memory_gateway.upstream.indexing`` it takes one `IndexingJob` as JSON on standard input and
-answers with one `IndexingAnswer` on standard output.
+Run as ``python -m memory_gateway.upstream.indexing`` it takes one `IndexingJob` as a line of JSON on standard input and
+answers with one `IndexingAnswer` on standard output. It ends when standard input does, so it never outlives its
+parent; a stop of the whole service is not for it, its parent sees to it.
 """
 
 import asyncio
 import contextlib
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from memory_gateway.engine.schemas import AddReply, AddRequest, Caller, Message
-from memory_gateway.kit.errors import MemoryGatewayError, UpstreamRefused
+from memory_gateway.kit.errors import MemoryGatewayError, UpstreamRefused, UpstreamUnreachable
 from memory_gateway.settings import Settings
+
+COMMAND = (sys.executable, "-m", "memory_gateway.upstream.indexing")
 
 
 class IndexingJob(msgspec.Struct, frozen=True):
@@ -52,7 +57,11 @@ def _path(kind: type, value: Any) -> Any:
 
 
 async def index_in_child(settings: Settings, request: AddRequest, caller: Caller) -> AddReply:
-    """Run `add` in a child process. `UpstreamRefused` for what it refused or could not do."""
+    """Run `add` in a child process.
+
+    `UpstreamRefused` for what it refused or could not do, `UpstreamUnreachable` where it did not start or a signal
+    ended it.
+    """
     job = IndexingJob(
         settings=settings,
         session_id=request.session_id,
@@ -68,24 +77,45 @@ async def index_in_child(settings: Settings, request: AddRequest, caller: Caller
     return answer.reply
 
 
-async def _ask_child(job: bytes) -> IndexingAnswer:
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "memory_gateway.upstream.indexing",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
+async def _start_child() -> asyncio.subprocess.Process:
     try:
-        output, _ = await child.communicate(job)
+        return await asyncio.create_subprocess_exec(
+            *COMMAND,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,  # a Ctrl-C is for the server, which ends its child in order
+        )
+    except OSError as error:
+        raise UpstreamUnreachable("the indexing process could not be started") from error
+
+
+async def _ask_child(job: bytes) -> IndexingAnswer:
+    child = await _start_child()
+    try:
+        output = await _exchange(child, job)
     finally:
         if child.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 child.kill()
             await child.wait()
-    if child.returncode != 0:
+    if child.returncode is None or child.returncode < 0:
+        raise UpstreamUnreachable("the indexing process was stopped")
+    if child.returncode:
         raise UpstreamRefused(500, "INTERNAL_ERROR", "the indexing process ended early")
     return msgspec.json.decode(output, type=IndexingAnswer)
+
+
+async def _exchange(child: asyncio.subprocess.Process, job: bytes) -> bytes:
+    """Standard input stays open meanwhile: by its end the child knows that this process is gone."""
+    source, target = child.stdout, child.stdin
+    if source is None or target is None:
+        raise EOFError
+    with contextlib.suppress(ConnectionError):  # the child ended; how, its return code tells
+        target.write(job + b"\n")
+        await target.drain()
+    output = await source.read()
+    await child.wait()
+    return output
 
 
 async def _index(job: IndexingJob) -> AddReply:
@@ -103,10 +133,20 @@ async def _index(job: IndexingJob) -> AddReply:
         await database.close()
 
 
+def _end_with_standard_input() -> None:
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+
+
 def main() -> None:
     """Answer the job on standard input."""
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, signal.SIG_IGN)
     os.nice(5)  # other requests come first
-    job = msgspec.json.decode(sys.stdin.buffer.read(), type=IndexingJob, dec_hook=_path)
+    line = sys.stdin.buffer.readline()
+    threading.Thread(target=_end_with_standard_input, daemon=True).start()
+    job = msgspec.json.decode(line, type=IndexingJob, dec_hook=_path)
     try:
         answer = IndexingAnswer(asyncio.run(_index(job)))
     except MemoryGatewayError as error:

@@ -1,6 +1,6 @@
 """What the gateway talks to. Two adapters: `embedded` (in process, the default) and `everos` (HTTP)."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct, field
@@ -88,8 +88,11 @@ class Upstream(Protocol):
         """Forget everything that was added by this user, in every app and project."""
         ...
 
-    def export(self, user_id: str) -> AsyncIterator[dict[str, Any]]:
-        """Everything held on this user, as JSON-ready objects with a ``kind``."""
+    def export(self, user_id: str, places: Sequence[tuple[str, str]]) -> AsyncIterator[dict[str, Any]]:
+        """Everything held on this user, as JSON-ready objects with a ``kind``.
+
+        ``places``: the (app, project) pairs the gateway knows of, for an upstream that cannot tell them itself.
+        """
         ...
 
     async def health(self) -> UpstreamHealth: ...

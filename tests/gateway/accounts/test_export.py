@@ -1,5 +1,6 @@
 import io
 import json
+import os
 import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -70,6 +71,43 @@ async def test_look_alikes_get_their_own_files_only(front: FrontDoor) -> None:
         files = [name for name in archive.namelist() if name.startswith("files/")]
         assert files == ["files/resources/1/名前 é.txt"]
         assert archive.read(files[0]) == f"of {user_id}".encode()
+
+
+async def test_the_upstream_is_told_every_place_that_the_rooms_know_of(
+    database: SqliteDatabase, tmp_path: Path
+) -> None:
+    def session(app_id: str, project_id: str) -> dict[str, Any]:
+        return {"kind": "session", "app_id": app_id, "project_id": project_id}
+
+    resource = {"kind": "resource", "app_id": "shop", "project_id": "p2"}
+    one = Room(ann=[session("shop", "p1"), session("shop", "p1")], anna=[session("other", "p1")])
+    front = FrontDoor(database, tmp_path, [one, Room(ann=[resource])])
+    await exported(front, "ann")
+    assert front.upstream.requests("export") == [("ann", [("default", "default"), ("shop", "p1"), ("shop", "p2")])]
+
+
+async def test_an_upload_under_way_is_no_file_yet(front: FrontDoor) -> None:
+    await front.accounts.create("ann")
+    write(front.storage_root / "ann" / "resources" / "1" / ".part", b"hal")
+    write(front.storage_root / "ann" / "resources" / "2" / "x.part", b"whole")
+    archive = await exported(front, "ann")
+    assert [name for name in archive.namelist() if name.startswith("files/")] == ["files/resources/2/x.part"]
+
+
+async def test_a_file_that_goes_meanwhile_is_left_out(front: FrontDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+    await front.accounts.create("ann")
+    write(front.storage_root / "ann" / "a.txt", b"going")
+    write(front.storage_root / "ann" / "b.txt", b"staying")
+    open_file = os.open
+
+    def gone_first(path: str | Path, *rest: int) -> int:
+        if isinstance(path, Path) and path.name == "a.txt":
+            path.unlink()
+        return open_file(path, *rest)
+
+    monkeypatch.setattr(os, "open", gone_first)
+    archive = await exported(front, "ann")
+    assert [name for name in archive.namelist() if name.startswith("files/")] == ["files/b.txt"]
 
 
 async def test_links_lead_nowhere(front: FrontDoor, tmp_path: Path) -> None:

@@ -182,6 +182,23 @@ async def test_the_lease_of_a_file_that_another_add_was_quicker_with_runs_out(
     assert all_files(storage_root) == ["cat.png"]
 
 
+async def test_a_database_that_cannot_serve_ends_the_renewal_of_all_that_is_abandoned(
+    attachments: Attachments, clock: TurnedClock, storage_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unavailable(*_: object) -> bool:
+        raise StorageUnavailable("not now")
+
+    items = [ITEM, ContentItem("image", base64=base64.b64encode(b"dog").decode(), name="dog.png")]
+    staged = await attachments.stage("ann", "default", "default", "chat:1", (Message("ann", "user", 1, items),))
+    with monkeypatch.context() as patch, pytest.raises(StorageUnavailable):
+        patch.setattr(intents.FileIntents, "_claim", unavailable)
+        await attachments.discard(staged)
+    assert attachments.intents._in_use == set()
+    clock.forward(seconds=intents.LEASE_MS / 1000 + 1)
+    assert await attachments.sweep() == 2
+    assert all_files(storage_root) == []
+
+
 async def test_a_cancelled_add_leaves_nothing(
     attachments: Attachments, database: SqliteDatabase, storage_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

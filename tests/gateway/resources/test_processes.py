@@ -7,15 +7,22 @@ from pathlib import Path
 import pytest
 
 from memory_gateway.gateway.attachments.intents import LEASE_MS, FileIntents
-from memory_gateway.gateway.resources import incoming, indexing
+from memory_gateway.gateway.resources import incoming, indexing, tries
 from memory_gateway.gateway.resources.indexing import Indexer
 from memory_gateway.gateway.resources.schemas import UploadFields, UploadReply
-from memory_gateway.kit.errors import StorageUnavailable, UpstreamRefused
+from memory_gateway.kit.errors import (
+    MemoryGatewayError,
+    PayloadTooLarge,
+    StorageUnavailable,
+    UpstreamRefused,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
 from memory_gateway.kit.files import NewFile
 from memory_gateway.storage.leases import Leases
 from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes.front_door import FrontDoor
-from tests.fakes.process import Process
+from tests.fakes.process import MAX_UPLOAD_BYTES, Process
 from tests.fakes.upstream import RecordingUpstream
 from tests.gateway.resources.conftest import StartProcess
 
@@ -108,7 +115,7 @@ async def test_a_crash_after_the_row_is_made_good_by_the_next_start(
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(Crash):
         patch.setattr(Leases, "release", crash)
-        patch.setattr(Indexer, "send" if point == "before the upstream" else "settle", crash)
+        patch.setattr(Indexer, "_add" if point == "before the upstream" else "settle", crash)
         await upload(process)
     assert await statuses(database) == ["stored"]
     again = next_start()
@@ -268,6 +275,98 @@ async def test_background_work_survives_a_database_that_cannot_serve(
     monkeypatch.setattr(indexing, "_LOOK_AGAIN_SECONDS", 0.01)
     await upload(process, BIG)
     await until(database, "indexed")
+
+
+PASSING = [
+    StorageUnavailable("not now"),
+    UpstreamUnreachable("the indexing process was stopped"),
+    UpstreamTimeout("too slow"),
+    UpstreamRefused(429, "QUEUE_SATURATED", "busy"),
+    UpstreamRefused(503, "EXTERNAL_SERVICE_UNAVAILABLE", "down"),
+]
+
+
+@pytest.mark.parametrize("fault", PASSING, ids=lambda fault: f"{type(fault).__name__} {fault.status}")
+async def test_a_passing_fault_leaves_a_resource_stored_until_it_has_passed(
+    fault: MemoryGatewayError,
+    process: Process,
+    database: SqliteDatabase,
+    upstream: RecordingUpstream,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tries, "FIRST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(indexing, "_LOOK_AGAIN_SECONDS", 0.01)
+    upstream.fail("add", fault)
+    await upload(process, BIG)
+    await asyncio.sleep(0.1)
+    assert await statuses(database) == ["stored"]
+    assert len(upstream.requests("add")) == 1
+    await until(database, "indexed")
+    assert len(upstream.requests("add")) == 2
+    assert len(process.resources._indexer._tries) == 0
+
+
+async def test_a_fault_that_never_passes_fails_a_resource_after_so_many_tries(
+    process: Process, database: SqliteDatabase, upstream: RecordingUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tries, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(tries, "_MOST_TRIES", 3)
+    upstream.fail("add", UpstreamTimeout("too slow"), times=4)
+    await upload(process, BIG)
+    await until(database, "failed")
+    assert len(upstream.requests("add")) == 3
+
+
+async def test_what_waits_for_its_next_try_holds_up_nothing_else(
+    process: Process, database: SqliteDatabase, upstream: RecordingUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "_LOOKED_AT", 1)
+    upstream.fail("add", UpstreamTimeout("too slow"), times=2)
+    for number in range(3):
+        await upload(process, BIG + bytes([number]))
+    await until(database, "stored", "stored", "indexed")
+
+
+async def test_the_same_bytes_again_end_the_pause(
+    process: Process, database: SqliteDatabase, upstream: RecordingUpstream
+) -> None:
+    upstream.fail("add", UpstreamTimeout("too slow"))
+    await upload(process, BIG)
+    await asyncio.sleep(0.05)
+    assert await statuses(database) == ["stored"]
+    assert not (await upload(process, BIG)).created
+    await until(database, "indexed")
+
+
+async def test_tries_of_what_was_deleted_are_forgotten(
+    process: Process, database: SqliteDatabase, upstream: RecordingUpstream
+) -> None:
+    upstream.fail("add", UpstreamTimeout("too slow"))
+    resource = (await upload(process, BIG)).resource
+    await asyncio.sleep(0.05)
+    assert len(process.resources._indexer._tries) == 1
+    await process.resources.delete("ann", resource.id)
+    process.resources.resume()
+    await asyncio.sleep(0.05)
+    assert len(process.resources._indexer._tries) == 0
+    assert await statuses(database) == ["stored"]
+
+
+async def test_a_file_that_cannot_be_closed_is_removed_with_its_folder(
+    process: Process, storage_root: Path, database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: NewFile) -> None:
+        self._file.close()
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(NewFile, "abandon", broken)
+    monkeypatch.setattr(incoming, "_WRITE_BYTES", 1)
+    with pytest.raises(PayloadTooLarge):
+        await upload(process, b"x" * (MAX_UPLOAD_BYTES + 1))
+    async with process.resources.receive("ann", "notes.txt") as file:
+        await file.write(SMALL)
+    assert all_files(storage_root) == []
+    assert await database.fetch("SELECT * FROM file_intents") == []
 
 
 async def test_a_full_disk_is_said_and_leaves_nothing(

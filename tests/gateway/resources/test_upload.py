@@ -10,12 +10,14 @@ import httpx
 import pytest
 
 from memory_gateway.engine.schemas import AddReply, AddRequest, Caller, ContentItem, DocumentNote, FlushRequest, Message
-from memory_gateway.kit.errors import UpstreamRefused, UpstreamTimeout
+from memory_gateway.gateway.resources import tries
+from memory_gateway.gateway.resources.indexing import Indexer
+from memory_gateway.kit.errors import StorageUnavailable, UpstreamRefused, UpstreamTimeout, UpstreamUnreachable
 from memory_gateway.kit.files import file_uri
 from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes.front_door import FrontDoor
 from tests.fakes.process import INLINE_INDEX_BYTES, Process
-from tests.fakes.upstream import EVEROS_LIKE, RecordingUpstream
+from tests.fakes.upstream import EVEROS_LIKE, Operation, RecordingUpstream
 from tests.gateway.conftest import client_of
 
 NOTES = b"The code of the stand-in host is 4471.\n"
@@ -204,9 +206,7 @@ async def test_after_a_delete_the_same_bytes_are_a_new_resource_and_history_stay
     assert history == {**first, "deleted_at": NOW}
 
 
-@pytest.mark.parametrize("operation", ["add", "flush"])
 async def test_what_the_upstream_refuses_leaves_nothing(
-    operation: str,
     client: httpx.AsyncClient,
     ann: dict[str, str],
     upstream: RecordingUpstream,
@@ -214,7 +214,7 @@ async def test_what_the_upstream_refuses_leaves_nothing(
     database: SqliteDatabase,
 ) -> None:
     refusal = UpstreamRefused(415, "UNSUPPORTED_FORMAT", "no parser for this")
-    upstream.fail(operation, refusal)  # type: ignore[arg-type]
+    upstream.fail("add", refusal)
     reply = await upload(client, ann)
     assert reply.status_code == 415
     assert reply.json()["error"]["details"] == {"upstream": {"code": "UNSUPPORTED_FORMAT"}}
@@ -224,14 +224,57 @@ async def test_what_the_upstream_refuses_leaves_nothing(
     assert (await upload(client, ann)).status_code == 201
 
 
-async def test_a_bug_while_indexing_leaves_nothing_as_well(
-    client: httpx.AsyncClient, ann: dict[str, str], upstream: RecordingUpstream, storage_root: Path
+@pytest.mark.parametrize(
+    ("operation", "fault"),
+    [
+        ("add", UpstreamTimeout("too slow")),
+        ("add", UpstreamUnreachable("the connection was lost")),
+        ("add", StorageUnavailable("after the first of two batches")),
+        ("flush", UpstreamTimeout("too slow")),
+        ("flush", UpstreamRefused(500, "INTERNAL_ERROR", "no extraction")),
+    ],
+)
+async def test_what_the_upstream_may_hold_is_kept_and_finished_in_the_background(
+    operation: Operation,
+    fault: Exception,
+    client: httpx.AsyncClient,
+    ann: dict[str, str],
+    upstream: RecordingUpstream,
+    storage_root: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    upstream.fail("add", RuntimeError("secret of the house"))
+    monkeypatch.setattr(tries, "FIRST_PAUSE_SECONDS", 0.0)
+    upstream.fail(operation, fault)
     reply = await upload(client, ann)
-    assert reply.status_code == 500
-    assert "secret" not in reply.text
-    assert all_files(storage_root) == []
+    assert (reply.status_code, reply.json()["resource"]["status"]) == (201, "stored")
+    assert await settled(client, ann, reply.json()["resource"]["id"]) == ("indexed", None)
+    assert len({request.session_id for request in upstream.requests("add")}) == 1
+    assert [path.name for path in all_files(storage_root)] == ["notes.txt"]
+
+
+async def test_a_bug_while_indexing_keeps_the_file_and_tells_no_words(
+    client: httpx.AsyncClient, ann: dict[str, str], upstream: RecordingUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tries, "FIRST_PAUSE_SECONDS", 0.0)
+    upstream.fail("add", RuntimeError("secret of the house"), times=2)
+    resource = (await upload(client, ann)).json()["resource"]
+    assert await settled(client, ann, resource["id"]) == ("failed", "internal error")
+
+
+async def test_an_upload_whose_last_write_fails_is_finished_in_the_background(
+    client: httpx.AsyncClient, ann: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unavailable(*_: object) -> None:
+        raise StorageUnavailable("not now")
+
+    monkeypatch.setattr(tries, "FIRST_PAUSE_SECONDS", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Indexer, "settle", unavailable)
+        patch.setattr(Indexer, "wake", lambda self: None)
+        reply = await upload(client, ann)
+    assert (reply.status_code, reply.json()["resource"]["status"]) == (201, "stored")
+    await upload(client, ann)
+    assert await settled(client, ann, reply.json()["resource"]["id"]) == ("indexed", None)
 
 
 async def test_a_bigger_file_is_stored_first_and_indexed_later(
@@ -259,9 +302,9 @@ async def test_the_limit_of_indexing_before_the_answer(
 async def test_background_failure_is_told_and_another_upload_tries_again(
     client: httpx.AsyncClient, ann: dict[str, str], upstream: RecordingUpstream, storage_root: Path
 ) -> None:
-    upstream.fail("add", UpstreamTimeout("the upstream did not answer in time"))
+    upstream.fail("add", UpstreamRefused(415, "UNSUPPORTED_FORMAT", "no parser for this"))
     resource = (await upload(client, ann, BIG)).json()["resource"]
-    assert await settled(client, ann, resource["id"]) == ("failed", "the upstream did not answer in time")
+    assert await settled(client, ann, resource["id"]) == ("failed", "no parser for this")
     assert len(all_files(storage_root)) == 1
 
     again = await upload(client, ann, BIG)
@@ -315,9 +358,9 @@ async def test_an_identical_upload_does_not_trust_one_that_then_fails(
     client: httpx.AsyncClient, ann: dict[str, str], upstream: RecordingUpstream
 ) -> None:
     upstream.delay("add", 0.02)
-    upstream.fail("add", UpstreamTimeout("too slow"))
+    upstream.fail("add", UpstreamRefused(415, "UNSUPPORTED_FORMAT", "no parser for this"))
     replies = await asyncio.gather(*(upload(client, ann) for _ in range(2)))
-    assert sorted(reply.status_code for reply in replies) == [201, 504]
+    assert sorted(reply.status_code for reply in replies) == [201, 415]
 
 
 async def test_uploads_are_audited(client: httpx.AsyncClient, ann: dict[str, str], front: FrontDoor) -> None:

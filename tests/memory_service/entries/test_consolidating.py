@@ -6,6 +6,7 @@ import pytest
 
 from memory_gateway.kit.errors import StorageUnavailable
 from memory_gateway.memory_service.entries import consolidation
+from memory_gateway.memory_service.entries.planning import Candidate, Planner
 from memory_gateway.memory_service.entries.schemas import MemoryEntry
 from memory_gateway.memory_service.entries.writing import Writing
 from memory_gateway.storage.port import Work
@@ -166,3 +167,11 @@ async def test_the_last_attempt_is_made_while_others_wait(room: Room, monkeypatc
     await say_apart(room, [NINE, NINE])
     monkeypatch.setattr(consolidation, "_PATIENCE", 0)
     assert await room.entries.consolidate("ann") == 1
+
+
+def test_thousands_that_say_the_same_are_not_millions_of_pairs() -> None:
+    contents = ["[deleted]"] * 3000 + [" [deleted]"] * 3
+    planner = Planner([Candidate(number, 1, content, 1 + number % 9, 0) for number, content in enumerate(contents, 1)])
+    plan = planner.plan()
+    assert len(plan.steps) == len(contents) - 1
+    assert plan.contents == {}

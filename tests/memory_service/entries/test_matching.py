@@ -1,4 +1,7 @@
+import random
 from collections.abc import Sequence
+from functools import partial
+from itertools import combinations
 
 import pytest
 
@@ -60,3 +63,24 @@ async def test_what_cannot_be_better_is_not_read(room: Room) -> None:
         return None if found is None else found.entry.entry_no
 
     assert await room.database.read(work) == 1
+
+
+async def test_of_many_that_hold_some_sentences_the_oldest_that_holds_all_is_found(room: Room) -> None:
+    chance = random.Random(3)
+    sentences = ["Tea is good.", "下雨了就不去。", "The moon is far.", "Yes!", "42."]
+    held: list[set[str]] = []
+    for number in range(60):
+        entry = await room.say(f"{number} {chance.getrandbits(200):x}")
+        held.append(set(chance.sample(sentences, chance.randint(0, 3))))
+        await room.change(entry.id, content=" ".join([f"{number} {chance.getrandbits(200):x}.", *held[-1]]))
+
+    async def holder(transaction: Transaction, text: str) -> int | None:
+        matcher = Matcher(transaction, await open_owner(transaction, "ann"), Guessing([]), "2026")
+        found = await matcher.absorber(text, digest_of(text))
+        return None if found is None else found.entry.entry_no
+
+    for size in range(1, 6):
+        for asked in combinations(sentences, size):
+            text = " ".join(asked)
+            expected = next((number for number, has in enumerate(held, 1) if has.issuperset(asked)), None)
+            assert await room.database.read(partial(holder, text=text)) == expected

@@ -68,6 +68,18 @@ async def test_users_have_tables_of_their_own(database: SqliteDatabase) -> None:
     assert await found(database, nearest, user_no=3) == []
 
 
+async def test_a_table_is_read_once_and_then_continued(database: SqliteDatabase) -> None:
+    nearest = Nearest()
+    await enter(database, nearest, 1)
+    assert await found(database, nearest) == [1]
+    (held,) = nearest._tables.values()
+    for number in range(2, 6):
+        await enter(database, Nearest(), number)
+        assert await found(database, nearest) == list(range(1, number + 1))
+    assert list(nearest._tables.values()) == [held]
+    assert held.lines == 5
+
+
 async def test_what_was_rolled_back_is_forgotten(database: SqliteDatabase) -> None:
     nearest = Nearest()
     await enter(database, nearest, 1)

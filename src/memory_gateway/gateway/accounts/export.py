@@ -1,10 +1,10 @@
 """Everything that is held on one user as a zip: JSON lines of each kind of row, and the files."""
 
 import asyncio
+import contextlib
 import os
 import re
 import shutil
-import stat
 import tempfile
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -16,11 +16,15 @@ import msgspec
 from memory_gateway.gateway.accounts.participants import HoldsRows, user_folder
 from memory_gateway.gateway.audit.service import Audit
 from memory_gateway.kit.errors import StorageUnavailable
+from memory_gateway.kit.files import PART_NAME
 from memory_gateway.upstream.port import Upstream
 
 A = TypeVar("A")
 R = TypeVar("R")
 
+Place = tuple[str, str]
+
+_DEFAULT_PLACE: Place = ("default", "default")
 _KIND = re.compile(r"[a-z_]+")
 _BUFFERED_BYTES = 1 << 18
 _encoder = msgspec.json.Encoder()
@@ -55,10 +59,13 @@ class UserExport:
                 return await spools.pack(folder)
 
     async def _rows(self, user_id: str) -> AsyncIterator[dict[str, Any]]:
+        places = {_DEFAULT_PLACE}
         for room in self._rooms:
             async for row in room.export(user_id):
+                if "app_id" in row:
+                    places.add((row["app_id"], row["project_id"]))
                 yield row
-        async for row in self._upstream.export(user_id):
+        async for row in self._upstream.export(user_id, sorted(places)):
             yield row
 
 
@@ -102,7 +109,8 @@ class _Spools:
                     lines.seek(0)
                     _store(archive, f"{_checked(kind)}.jsonl", lines, zipfile.ZIP_DEFLATED)
                 for name, path in _regular_files(folder):
-                    _store_file(archive, f"files/{name}", path)
+                    with contextlib.suppress(FileNotFoundError):  # deleted since
+                        _store_file(archive, f"files/{name}", path)
         except BaseException:
             packed.close()
             raise
@@ -129,11 +137,11 @@ def _checked(kind: str) -> str:
 
 
 def _regular_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Files below the folder with their relative names; links are neither followed nor listed."""
+    """Whole files below the folder with their relative names; links are neither followed nor listed."""
     for parent, _, names in os.walk(folder, followlinks=False):
         for name in sorted(names):
             path = Path(parent, name)
-            if stat.S_ISREG(path.lstat().st_mode):
+            if name != PART_NAME and not path.is_symlink() and path.is_file():
                 yield path.relative_to(folder).as_posix(), path
 
 

@@ -6,6 +6,8 @@ import secrets
 import stat
 from pathlib import Path
 
+from memory_gateway.kit.files import sync_folder
+
 _logger = logging.getLogger(__name__)
 
 
@@ -43,12 +45,4 @@ def _create(path: Path) -> None:
         pass  # another process was first, and its secret counts
     finally:
         temporary.unlink()
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(path.parent)

@@ -60,8 +60,8 @@ class FileIntents:
 
     async def abandon(self, user_id: str, folders: Sequence[str]) -> None:
         """Remove the folders whose rows were not written; one that was kept meanwhile stays."""
+        self._in_use.difference_update((user_id, folder) for folder in folders)
         for folder in folders:
-            self._in_use.discard((user_id, folder))
             if await self._claim(user_id, folder):
                 await self.remove(user_id, folder)
 

@@ -18,6 +18,7 @@ from memory_gateway.kit.errors import InvalidInput, StorageUnavailable
 from memory_gateway.kit.files import NewFile, file_uri, off_loop, safe_name
 from memory_gateway.kit.ids import IdMaker
 from memory_gateway.kit.text import fold_name
+from memory_gateway.storage.lists import with_list
 from memory_gateway.storage.port import Database, Row, Transaction
 
 FOLDER = "memory_attachments"
@@ -132,7 +133,7 @@ class Attachments:
         found: dict[str, list[Attachment]] = {}
         if not session_ids:
             return found
-        sql, params = store.with_list(store.LIVE_OF_SESSIONS, "session_ids", session_ids)
+        sql, params = with_list(store.LIVE_OF_SESSIONS, "session_ids", session_ids)
         params |= {"user_id": user_id, "app_id": app_id, "project_id": project_id}
         for session_id, content_type, name, internal_uri in await self._database.fetch(sql, params):
             attachment = Attachment(session_id, content_type, name, internal_uri, _folded(name))

@@ -3,9 +3,6 @@
 `BACKFILL` and `CLAIM_EXPIRED` are the statements over all users: run at start-up, and bounded by a lease.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 # A client's own URI is one row a session, whatever the app (the unique index says so); files we keep never cross apps.
 LIVE_OF_SESSIONS = """
 SELECT session_id, content_type, name, internal_uri FROM memory_attachments
@@ -95,9 +92,3 @@ UPDATE file_intents SET claimed = 1, expires_at_ms = :expires_at_ms WHERE expire
 RETURNING user_id, folder
 """
 FORGET_INTENTS = "DELETE FROM file_intents WHERE user_id = :user_id"
-
-
-def with_list(sql: str, name: str, values: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """The statement with ``(:name)`` spelled out for so many values, and those values as its parameters."""
-    params = {f"{name}_{index}": value for index, value in enumerate(values)}
-    return sql.replace(f"(:{name})", f"({', '.join(f':{key}' for key in params)})"), params

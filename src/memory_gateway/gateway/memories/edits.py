@@ -10,6 +10,7 @@ from memory_gateway.gateway.memories.shown import ShownMemories
 from memory_gateway.gateway.memories.visibility import content_hash
 from memory_gateway.kit.clock import Clock, rfc3339
 from memory_gateway.kit.errors import Conflict, InvalidInput
+from memory_gateway.storage.few import fetch_few_or_many
 from memory_gateway.storage.port import Database, Transaction
 from memory_gateway.upstream.port import Upstream
 
@@ -98,17 +99,17 @@ class Edits:
 
     async def deleted(self, user_id: str, app_id: str, project_id: str) -> list[MemoryKey]:
         """The memories that the user has deleted here."""
-        rows = await self._database.fetch(store.ACTIVE_TOMBSTONES, _place(user_id, app_id, project_id))
+        rows = await fetch_few_or_many(self._database, store.ACTIVE_TOMBSTONES, _place(user_id, app_id, project_id))
         return [MemoryKey(memory_type, memory_id) for memory_type, memory_id in rows]
 
     async def deleted_contents(self, user_id: str, app_id: str, project_id: str) -> frozenset[str]:
         """The hashes of what they held, for an upstream whose ids change."""
-        rows = await self._database.fetch(store.ACTIVE_HASHES, _place(user_id, app_id, project_id))
+        rows = await fetch_few_or_many(self._database, store.ACTIVE_HASHES, _place(user_id, app_id, project_id))
         return frozenset(content for (content,) in rows)
 
     async def overrides(self, user_id: str, app_id: str, project_id: str) -> list[Override]:
         """The user's own texts that stand in here."""
-        rows = await self._database.fetch(store.ACTIVE_OVERRIDES, _place(user_id, app_id, project_id))
+        rows = await fetch_few_or_many(self._database, store.ACTIVE_OVERRIDES, _place(user_id, app_id, project_id))
         return [Override(MemoryKey(kind, memory_id), text, session_id) for kind, memory_id, text, session_id in rows]
 
     async def _change(self, user_id: str, ref: MemoryRef, statement: str, action: str) -> EditedMemory:

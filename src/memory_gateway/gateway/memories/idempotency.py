@@ -19,6 +19,7 @@ from memory_gateway.gateway.memories import store
 from memory_gateway.gateway.memories.tasks import Tasks, outcome
 from memory_gateway.kit.clock import Clock, rfc3339
 from memory_gateway.kit.errors import Conflict, InvalidInput, StorageUnavailable
+from memory_gateway.kit.files import off_loop
 from memory_gateway.kit.ids import IdMaker
 from memory_gateway.storage.port import Database, Transaction
 
@@ -31,6 +32,7 @@ _REMEMBERED_MS = 24 * 3_600_000
 _HELD_MS = 15_000
 _RENEW_SECONDS = 5.0
 _POLL_SECONDS = 0.05
+_HASHED_INLINE = 1 << 18
 
 
 class StoredReply(Struct, frozen=True):
@@ -56,13 +58,18 @@ class KeyedRequest(Struct, frozen=True):
         return {"user_id": self.user_id, "endpoint": self.endpoint, "key": self.key, **more}
 
 
-def keyed_request(user_id: str, endpoint: str, key: str, body: bytes) -> KeyedRequest:
+async def keyed_request(user_id: str, endpoint: str, key: str, body: bytes) -> KeyedRequest:
     """``body`` is a JSON object. `InvalidInput` for a key that is not 1 to 255 visible ASCII characters."""
     if not _KEY.fullmatch(key):
         raise InvalidInput("must be 1 to 255 visible ASCII characters", field=HEADER)
+    body_hash = _hash_of(body) if len(body) <= _HASHED_INLINE else await off_loop(_hash_of, body)
+    return KeyedRequest(user_id, endpoint, key, body_hash)
+
+
+def _hash_of(body: bytes) -> str:
     content = {name: value for name, value in msgspec.json.decode(body).items() if name not in _CREDENTIALS}
     canonical = msgspec.json.encode(content, order="deterministic")
-    return KeyedRequest(user_id, endpoint, key, hashlib.sha256(canonical).hexdigest())
+    return hashlib.sha256(canonical).hexdigest()
 
 
 class Idempotency:
@@ -87,6 +94,11 @@ class Idempotency:
         _refuse_other_body(request, body_hash)
         return await outcome(task)
 
+    async def sweep(self) -> int:
+        """Drop the keys whose day is over; how many those were."""
+        params = {"now": self._in(0)}
+        return await self._database.write(lambda transaction: transaction.execute(store.DROP_EXPIRED_KEYS, params))
+
     async def _attempt(self, request: KeyedRequest, work: Callable[[], Awaitable[StoredReply]]) -> StoredReply:
         holder = self._new_id()
         while True:
@@ -103,10 +115,10 @@ class Idempotency:
             async with self._renewed(request, holder):
                 reply = await work()
         except BaseException:
-            await self._write(store.FORGET_KEY, request.params(holder=holder))
+            await self._try_write(store.FORGET_KEY, request.params(holder=holder))
             raise
         params = {"status": reply.status, "reply": reply.body.decode(), "expires_at": self._in(_REMEMBERED_MS)}
-        await self._write(store.REMEMBER_REPLY, request.params(holder=holder, **params))
+        await self._try_write(store.REMEMBER_REPLY, request.params(holder=holder, **params))
         return reply
 
     async def _look(self, request: KeyedRequest) -> tuple[StoredReply | None, bool]:
@@ -124,7 +136,6 @@ class Idempotency:
         times = {"now": self._in(0), "held_until": self._in(_HELD_MS), "expires_at": self._in(_REMEMBERED_MS)}
 
         async def work(transaction: Transaction) -> bool:
-            await transaction.execute(store.DROP_EXPIRED_KEYS, {"user_id": request.user_id, "now": times["now"]})
             params = request.params(holder=holder, body_hash=request.body_hash, **times)
             return await transaction.execute(store.HOLD_KEY, params) == 1
 
@@ -142,14 +153,14 @@ class Idempotency:
     async def _renew(self, request: KeyedRequest, holder: str) -> None:
         while True:
             await asyncio.sleep(_RENEW_SECONDS)
-            params = request.params(holder=holder, held_until=self._in(_HELD_MS))
-            try:
-                await self._write(store.HOLD_KEY_LONGER, params)
-            except StorageUnavailable:
-                _logger.warning("an idempotency key could not be renewed; the next try may come in time")
+            await self._try_write(store.HOLD_KEY_LONGER, request.params(holder=holder, held_until=self._in(_HELD_MS)))
 
-    async def _write(self, statement: str, params: dict[str, Any]) -> None:
-        await self._database.write(lambda transaction: transaction.execute(statement, params))
+    async def _try_write(self, statement: str, params: dict[str, Any]) -> None:
+        """The work counts, done or failed, and not its note: without it a repeated request waits, then is done anew."""
+        try:
+            await self._database.write(lambda transaction: transaction.execute(statement, params))
+        except StorageUnavailable:
+            _logger.warning("what became of a request with an idempotency key could not be noted", exc_info=True)
 
     def _in(self, milliseconds: int) -> str:
         return rfc3339(self._clock() + milliseconds)

@@ -1,5 +1,7 @@
 """Words on their way in: checked, claimed for their owner, then handed to the upstream with their files."""
 
+import logging
+
 from msgspec import Raw
 
 from memory_gateway.engine.schemas import AddReply, AddRequest, Caller, FlushReply, FlushRequest
@@ -9,17 +11,22 @@ from memory_gateway.gateway.attachments.service import Attachments
 from memory_gateway.gateway.audit.service import Audit
 from memory_gateway.gateway.memories.found import Session
 from memory_gateway.gateway.memories.messages import check_messages, check_senders
-from memory_gateway.gateway.memories.names import app_or_project, session_name
 from memory_gateway.gateway.memories.ownership import Claim, Sessions
 from memory_gateway.gateway.memories.schemas import AddMemories, FlushMemories
 from memory_gateway.gateway.memories.uris import UriPolicy
-from memory_gateway.kit.errors import Forbidden, MemoryGatewayError, UpstreamTimeout, UpstreamUnreachable
+from memory_gateway.gateway.names import app_or_project, session_name
+from memory_gateway.kit.errors import MemoryGatewayError, StorageUnavailable
 from memory_gateway.storage.port import Database, Transaction
 from memory_gateway.upstream.port import Upstream
 
+_logger = logging.getLogger(__name__)
+
 
 class Intake:
-    """Adds and flushes. Nothing half done: what an upstream refuses leaves no file, no mapping and no claim behind."""
+    """Adds and flushes. What an upstream refuses leaves no file, no mapping and no claim behind.
+
+    After any other failure the session stays the user's, as it may hold words; the same request repeated completes it.
+    """
 
     def __init__(
         self,
@@ -45,15 +52,15 @@ class Intake:
     async def add(self, user_id: str, body: AddMemories, wire_messages: Raw | None = None) -> AddReply:
         """The upstream's answer. `Forbidden` for a session of another user, `InvalidInput` naming the field."""
         request = await self._checked(user_id, body, wire_messages)
-        claim = await self._sessions.claim(user_id, _session(request))
-        staged = await self._staged(claim, request)
+        await self._sessions.has_written(user_id, _session(request))
+        staged = await self._attachments.stage(
+            user_id, request.app_id, request.project_id, request.session_id, request.messages
+        )
         try:
-            reply = await self._upstream.add(request, Caller(user_id=user_id))
-        except BaseException as error:
-            await self._undo(claim, staged, may_hold_words=_may_have_arrived(error))
+            return await self._handed_over(user_id, request, staged)
+        except BaseException:
+            await self._discard(staged)
             raise
-        await self._database.write(lambda transaction: self._added_in(transaction, claim, staged))
-        return reply
 
     async def flush(self, user_id: str, body: FlushMemories) -> FlushReply:
         """The upstream's answer. `Forbidden` for a session of another user; one that nobody wrote holds nothing."""
@@ -62,11 +69,8 @@ class Intake:
             app_or_project(body.app_id, "app_id"),
             app_or_project(body.project_id, "project_id"),
         )
-        own = await self._sessions.is_own(user_id, _session(request))
-        if own is None:
+        if not await self._sessions.has_written(user_id, _session(request)):
             return FlushReply("no_extraction")
-        if not own:
-            raise Forbidden("this session belongs to another user")
         reply = await self._upstream.flush(request, Caller(user_id=user_id))
         await self._audit.record(user_id, "flush", "session", request.session_id)
         return reply
@@ -90,18 +94,34 @@ class Intake:
             self._uri_policy.check(request.messages)
         return request
 
-    async def _staged(self, claim: Claim, request: AddRequest) -> StagedAttachments:
+    async def _handed_over(self, user_id: str, request: AddRequest, staged: StagedAttachments) -> AddReply:
+        """The session is the user's before the upstream gets a word, and stays so unless it clearly took none."""
+        claim = await self._sessions.claim(user_id, _session(request))
         try:
-            return await self._attachments.stage(
-                claim.user_id, request.app_id, request.project_id, request.session_id, request.messages
-            )
-        except BaseException:
-            await self._sessions.leave(claim, may_hold_words=False)
+            reply = await self._upstream.add(request, Caller(user_id=user_id))
+        except MemoryGatewayError as error:
+            if _is_refusal(error):
+                await self._drop(claim)
             raise
+        try:
+            await self._database.write(lambda transaction: self._added_in(transaction, claim, staged))
+        except StorageUnavailable as error:
+            message = "the messages were added, but could not be recorded with their files: send the same request again"
+            raise StorageUnavailable(message) from error
+        return reply
 
-    async def _undo(self, claim: Claim, staged: StagedAttachments, *, may_hold_words: bool) -> None:
-        await self._sessions.leave(claim, may_hold_words=may_hold_words)
-        await self._attachments.discard(staged)
+    async def _drop(self, claim: Claim) -> None:
+        try:
+            await self._sessions.drop(claim)
+        except StorageUnavailable:
+            _logger.warning("a refused add keeps its session claimed: the claim could not be dropped", exc_info=True)
+
+    async def _discard(self, staged: StagedAttachments) -> None:
+        """No row names these files, so nothing can refer to them, whatever the upstream holds of their messages."""
+        try:
+            await self._attachments.discard(staged)
+        except StorageUnavailable:
+            _logger.warning("files of a failed add could not be removed now; a later sweep will", exc_info=True)
 
     async def _added_in(self, transaction: Transaction, claim: Claim, staged: StagedAttachments) -> None:
         await self._sessions.keep_in(transaction, claim)
@@ -113,7 +133,6 @@ def _session(request: AddRequest | FlushRequest) -> Session:
     return Session(request.app_id, request.project_id, request.session_id)
 
 
-def _may_have_arrived(error: BaseException) -> bool:
-    """False only where the upstream said no: after a lost connection the words may lie in its buffer."""
-    refused = isinstance(error, MemoryGatewayError)
-    return not refused or isinstance(error, UpstreamTimeout | UpstreamUnreachable)
+def _is_refusal(error: MemoryGatewayError) -> bool:
+    """The request's own fault, so nothing of it was taken. After any other fault words may lie in the upstream."""
+    return error.status < 500

@@ -2,12 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from memory_gateway.engine.schemas import Message
-from memory_gateway.gateway.memories.names import plain_name
+from memory_gateway.engine.pieces import normal_timestamp
+from memory_gateway.engine.schemas import Message, ToolCall
+from memory_gateway.gateway.names import plain_name
 from memory_gateway.kit.errors import InvalidInput
 
 MAX_MESSAGES = 500
 MAX_TEXT = 200_000
+# Stand in every piece of their message, so a long one would be stored and indexed many times over
+MAX_SENDER_NAME = 128
+MAX_NAME = 255
 _END_OF_YEAR_9999_MS = 253_402_300_799_999
 
 
@@ -21,20 +25,30 @@ def check_messages(messages: Sequence[Message]) -> None:
 
 def _check_message(message: Message, field: str) -> None:
     plain_name(message.sender_id, f"{field}.sender_id")
-    if not 0 < message.timestamp <= _END_OF_YEAR_9999_MS:
-        raise InvalidInput("must be a time in milliseconds, above 0 and within year 9999", field=f"{field}.timestamp")
+    _check_text(message.sender_name, f"{field}.sender_name", MAX_SENDER_NAME)
+    if not 0 < normal_timestamp(message.timestamp) <= _END_OF_YEAR_9999_MS:
+        reason = "must be a time in milliseconds (below 1e12: in seconds), above 0 and before the year 10000"
+        raise InvalidInput(reason, field=f"{field}.timestamp")
     if message.role == "tool" and not message.tool_call_id:
         raise InvalidInput("required in a tool message", field=f"{field}.tool_call_id")
+    for place, call in enumerate(message.tool_calls or ()):
+        _check_call(call, f"{field}.tool_calls.{place}.function")
     if isinstance(message.content, str):
         return _check_text(message.content, f"{field}.content")
     for place, item in enumerate(message.content):
-        _check_text(item.text or "", f"{field}.content.{place}.text")
+        _check_text(item.text, f"{field}.content.{place}.text")
+        _check_text(item.name, f"{field}.content.{place}.name", MAX_NAME)
     return None
 
 
-def _check_text(text: str, field: str) -> None:
-    if len(text) > MAX_TEXT:
-        raise InvalidInput(f"must have at most {MAX_TEXT:,} characters", field=field)
+def _check_call(call: ToolCall, field: str) -> None:
+    _check_text(call.function.name, f"{field}.name", MAX_NAME)
+    _check_text(call.function.arguments, f"{field}.arguments")
+
+
+def _check_text(text: str | None, field: str, most: int = MAX_TEXT) -> None:
+    if text is not None and len(text) > most:
+        raise InvalidInput(f"must have at most {most:,} characters", field=field)
 
 
 async def check_senders(

@@ -22,7 +22,6 @@ from memory_gateway.gateway.http import (
 )
 from memory_gateway.gateway.memories.found import MemoryRef
 from memory_gateway.gateway.memories.idempotency import HEADER, StoredReply
-from memory_gateway.gateway.memories.names import app_or_project
 from memory_gateway.gateway.memories.paths import memory_id_of
 from memory_gateway.gateway.memories.schemas import (
     AddAnswer,
@@ -38,6 +37,7 @@ from memory_gateway.gateway.memories.schemas import (
     SearchResults,
 )
 from memory_gateway.gateway.memories.service import Memories
+from memory_gateway.gateway.names import app_or_project
 
 _TAGS = ["memories"]
 _JSON = "application/json"

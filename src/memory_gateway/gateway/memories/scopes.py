@@ -6,8 +6,8 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 
 from memory_gateway.engine.schemas import Method, SearchRequest
-from memory_gateway.gateway.memories.names import app_or_project, chat_session, free_name
 from memory_gateway.gateway.memories.schemas import Scope, SearchMemories
+from memory_gateway.gateway.names import app_or_project, chat_session, free_name
 from memory_gateway.kit.errors import InvalidInput
 
 SCOPES: tuple[Scope, ...] = ("current_chat", "resources", "all_user_memory")

@@ -21,9 +21,11 @@ from memory_gateway.gateway.memories.scopes import Plan, Question, plans, questi
 from memory_gateway.gateway.memories.shown import ShownMemories
 from memory_gateway.gateway.memories.visibility import Hidden, Visibility
 from memory_gateway.gateway.resources.service import Resources
+from memory_gateway.kit.files import off_loop
 from memory_gateway.upstream.port import Upstream
 
 _MOST = 100
+_READ_INLINE = 50_000  # characters
 
 
 class _View(Struct, frozen=True):
@@ -82,10 +84,7 @@ class Search:
         traits = self._upstream.traits
         deleted = await self._edits.deleted(*place)
         overrides = await self._edits.overrides(*place)
-        words = query_words(asked.query) if overrides else None
-        shares = {
-            one.key: share(words, one.text) for one in overrides if words and one.key.memory_type not in UNCOUNTED
-        }
+        shares = await _shares(asked, overrides) if overrides else {}
         hidden = Hidden(
             memories=frozenset(deleted),
             contents=frozenset() if traits.stable_ids or not deleted else await self._edits.deleted_contents(*place),
@@ -190,6 +189,18 @@ class Search:
                 )
             )
         return results
+
+
+async def _shares(asked: Question, overrides: list[Override]) -> dict[MemoryKey, float]:
+    """How much of the query each of the user's own texts holds."""
+    texts = {one.key: one.text for one in overrides if one.key.memory_type not in UNCOUNTED}
+
+    def shares() -> dict[MemoryKey, float]:
+        words = query_words(asked.query)
+        return {key: share(words, text) for key, text in texts.items()}
+
+    few = sum(map(len, texts.values())) <= _READ_INLINE
+    return shares() if few else await off_loop(shares)
 
 
 def _sessions(memories: Iterable[Found]) -> Iterator[str]:

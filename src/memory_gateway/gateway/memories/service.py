@@ -94,7 +94,7 @@ class Memories:
     ) -> StoredReply:
         """Do the work to its end, even when the client goes away; with a key, once for all requests that carry it."""
         if key is not None:
-            return await self._idempotency.once(keyed_request(user_id, endpoint, key, body), work)
+            return await self._idempotency.once(await keyed_request(user_id, endpoint, key, body), work)
 
         async def unkeyed() -> StoredReply:
             return await work()
@@ -140,6 +140,10 @@ class Memories:
     async def erase(self, user_id: str) -> None:
         """Delete every row of this user."""
         await self._rows.erase(user_id)
+
+    async def sweep(self) -> int:
+        """Drop what is remembered of requests whose idempotency keys have run out; how many those were."""
+        return await self._idempotency.sweep()
 
     async def close(self) -> None:
         """Wait for what clients asked for, whether or not they still wait."""

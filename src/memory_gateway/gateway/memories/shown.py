@@ -3,14 +3,15 @@
 A search must not wait for a disk, and mostly shows what it has shown before. So snapshots are gathered here and
 written a moment later, all users' together, and only those that are new or changed. Until then they are found in
 memory; another process may miss one for that moment, which is why a miss is looked up twice.
-A user keeps the last 5,000 and those that are overridden; to edit an older one, search for it again.
+A user keeps the last 5,000, those of the last minutes and those that are overridden; to edit an older one, search
+for it again. What is shown again is written again every few minutes, before another process may count it as old.
 """
 
 import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -25,11 +26,20 @@ from memory_gateway.storage.port import Database, Transaction
 _logger = logging.getLogger(__name__)
 
 KEPT_PER_USER = 5_000
+_SPARED_MS = 600_000
+_WRITTEN_AGAIN_MS = _SPARED_MS // 2
 _REMEMBERED = 20_000
 _WRITE_DELAY_SECONDS = 0.05
 _WRITTEN_AT_ONCE = 500
 
 _Key = tuple[str, str, str, str, str]
+
+
+class _Print(NamedTuple):
+    """What was noted of a memory, and until when that need not be written again."""
+
+    fingerprint: int
+    good_until: int
 
 
 class ShownMemories:
@@ -39,17 +49,19 @@ class ShownMemories:
         self._database = database
         self._clock = clock
         self._tasks = tasks
-        self._prints: OrderedDict[_Key, int] = OrderedDict()
+        self._prints: OrderedDict[_Key, _Print] = OrderedDict()
         self._unwritten: dict[_Key, Found] = {}
         self._writing = False
 
     def note(self, user_id: str, app_id: str, project_id: str, shown: Iterable[Found]) -> None:
         """Remember that the user was shown these memories."""
+        now = self._clock()
         for one in shown:
             key = (user_id, app_id, project_id, one.key.memory_type, one.key.memory_id)
             fingerprint = hash((one.session_id, one.text, one.raw.get("timestamp")))
-            if self._prints.get(key) != fingerprint:
-                self._prints[key] = fingerprint
+            known = self._prints.get(key)
+            if known is None or known.fingerprint != fingerprint or known.good_until <= now:
+                self._prints[key] = _Print(fingerprint, now + _WRITTEN_AGAIN_MS)
                 self._unwritten[key] = one
             self._prints.move_to_end(key)
         while len(self._prints) > _REMEMBERED:
@@ -98,23 +110,31 @@ class ShownMemories:
             self._writing = False
 
     async def _write(self, batch: dict[_Key, Found]) -> None:
-        rows = [self._row_of(key, one) for key, one in batch.items()]
-        users = {key[0] for key in batch}
-
-        async def work(transaction: Transaction) -> None:
-            await transaction.execute_many(store.SAVE_SHOWN, rows)
-            for user_id in users:
-                await transaction.execute(store.TRIM_SHOWN, {"user_id": user_id, "newer": KEPT_PER_USER - 1})
-
+        """Write these; what cannot be written, for whatever reason, is let go of, and noted when it is shown again."""
         try:
-            await self._database.write(work)
-        except StorageUnavailable:
-            _logger.warning("what users were shown could not be kept: they must search again before they edit")
+            await self._save([self._row_of(key, one) for key, one in batch.items()])
+        except Exception as error:
+            fault = None if isinstance(error, StorageUnavailable) else error
+            _logger.warning(
+                "what users were shown could not be kept: they must search again before they edit", exc_info=fault
+            )
             for key in batch:
                 self._prints.pop(key, None)
         for key, one in batch.items():
             if self._unwritten.get(key) is one:
                 del self._unwritten[key]
+
+    async def _save(self, rows: list[dict[str, Any]]) -> None:
+        spared_from = rfc3339(self._clock() - _SPARED_MS)
+        users = {row["user_id"] for row in rows}
+
+        async def work(transaction: Transaction) -> None:
+            await transaction.execute_many(store.SAVE_SHOWN, rows)
+            for user_id in users:
+                params = {"user_id": user_id, "newer": KEPT_PER_USER - 1, "spared_from": spared_from}
+                await transaction.execute(store.TRIM_SHOWN, params)
+
+        await self._database.write(work)
 
     def _row_of(self, key: _Key, one: Found) -> dict[str, Any]:
         user_id, app_id, project_id, _, memory_id = key

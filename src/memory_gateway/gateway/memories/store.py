@@ -1,6 +1,7 @@
 """All SQL of this room.
 
 ``session_owners`` is keyed by the session's name; its statements tell a user only whether a session is their own.
+Its ``writers`` counts the adds of which words may be in the session; ``stored_at`` says that there are some for sure.
 """
 
 # Sessions
@@ -14,15 +15,10 @@ SELECT session_id, user_id = :user_id FROM session_owners
 WHERE app_id = :app_id AND project_id = :project_id AND session_id IN (:session_ids)
 """
 CLAIM = """
-INSERT INTO session_owners (app_id, project_id, session_id, user_id, claimed_at, claimed_until, writers)
-VALUES (:app_id, :project_id, :session_id, :user_id, :now, :claimed_until, 1)
-ON CONFLICT (app_id, project_id, session_id) DO UPDATE SET
-  writers = CASE
-    WHEN session_owners.user_id = excluded.user_id AND session_owners.claimed_until > :now
-    THEN session_owners.writers + 1 ELSE 1 END,
-  user_id = excluded.user_id, claimed_at = excluded.claimed_at, claimed_until = excluded.claimed_until
-WHERE session_owners.stored_at IS NULL
-  AND (session_owners.user_id = excluded.user_id OR session_owners.claimed_until <= :now)
+INSERT INTO session_owners (app_id, project_id, session_id, user_id, claimed_at, writers)
+VALUES (:app_id, :project_id, :session_id, :user_id, :now, 1)
+ON CONFLICT (app_id, project_id, session_id) DO UPDATE SET writers = session_owners.writers + 1
+WHERE session_owners.user_id = excluded.user_id AND session_owners.stored_at IS NULL
 """
 KEEP_CLAIM = """
 UPDATE session_owners SET stored_at = :now
@@ -72,7 +68,7 @@ FORGET_KEY = """
 DELETE FROM idempotency_keys
 WHERE user_id = :user_id AND endpoint = :endpoint AND idempotency_key = :key AND holder = :holder AND status IS NULL
 """
-DROP_EXPIRED_KEYS = "DELETE FROM idempotency_keys WHERE user_id = :user_id AND expires_at <= :now"
+DROP_EXPIRED_KEYS = "DELETE FROM idempotency_keys WHERE expires_at <= :now"
 EXPORT_KEYS = """
 SELECT endpoint, idempotency_key, expires_at, status, reply FROM idempotency_keys
 WHERE user_id = :user_id ORDER BY endpoint, idempotency_key
@@ -98,6 +94,7 @@ WHERE user_id = :user_id
   AND shown_at < (
     SELECT shown_at FROM shown_memories WHERE user_id = :user_id ORDER BY shown_at DESC LIMIT 1 OFFSET :newer
   )
+  AND shown_at < :spared_from
   AND NOT EXISTS (
     SELECT 1 FROM memory_overrides AS o
     WHERE o.user_id = :user_id AND o.app_id = shown_memories.app_id AND o.project_id = shown_memories.project_id
@@ -116,10 +113,12 @@ ERASE_SHOWN = "DELETE FROM shown_memories WHERE user_id = :user_id"
 ACTIVE_TOMBSTONES = """
 SELECT memory_type, memory_id FROM memory_tombstones
 WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id AND restored_at IS NULL
+LIMIT :most
 """
 ACTIVE_HASHES = """
 SELECT content_hash FROM memory_tombstones
 WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id AND restored_at IS NULL
+LIMIT :most
 """
 ACTIVE_TOMBSTONE = """
 SELECT created_at FROM memory_tombstones
@@ -167,6 +166,7 @@ ACTIVE_OVERRIDES = """
 SELECT memory_type, memory_id, text, session_id FROM memory_overrides
 WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id
   AND replaced_at IS NULL AND removed_at IS NULL
+LIMIT :most
 """
 ACTIVE_OVERRIDE = """
 SELECT text, reason, version, created_at FROM memory_overrides

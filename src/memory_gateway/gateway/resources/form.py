@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 from multipart import MultipartSegment, PushMultipartParser, parse_options_header
 
-from memory_gateway.gateway.memories.names import app_or_project
+from memory_gateway.gateway.names import app_or_project
 from memory_gateway.gateway.resources.incoming import IncomingFile
 from memory_gateway.gateway.resources.schemas import UploadFields, UploadReply
 from memory_gateway.gateway.resources.service import Resources

@@ -1,6 +1,7 @@
 """A file on its way in: counted as it comes, hashed and written on a thread, whole on the disk or not there."""
 
 import hashlib
+import logging
 from pathlib import Path
 
 from memory_gateway.documents.sniff import HEAD_BYTES
@@ -8,6 +9,7 @@ from memory_gateway.kit.errors import PayloadTooLarge, StorageUnavailable
 from memory_gateway.kit.files import NewFile, off_loop
 
 _WRITE_BYTES = 1 << 20
+_logger = logging.getLogger(__name__)
 
 
 class IncomingFile:
@@ -52,10 +54,13 @@ class IncomingFile:
         await self._hand_over(last=True)
 
     async def close(self) -> None:
-        """Let go of the file; one that is not finished is removed."""
+        """Let go of the file; one that is not finished is removed, if need be with its folder later."""
         self._waiting = []
-        if self._file is not None:
-            await off_loop(self._file.abandon)
+        try:
+            if self._file is not None:
+                await off_loop(self._file.abandon)
+        except OSError:
+            _logger.warning("%s could not be closed in order", self.path.parent, exc_info=True)
 
     async def _hand_over(self, *, last: bool = False) -> None:
         chunks, self._waiting, self._waiting_bytes = self._waiting, [], 0

@@ -1,7 +1,8 @@
 """Sending resources to the upstream: small ones while the client waits, others in the background.
 
 A resource that is being worked on is under a lease, so several processes never do it twice; one whose process died is
-taken up again once the lease has run out, because its row still says ``stored``.
+taken up again once the lease has run out, because its row still says ``stored``. So is one that a passing fault
+stopped, after a pause.
 """
 
 import asyncio
@@ -17,8 +18,9 @@ from msgspec import Struct
 from memory_gateway.engine.schemas import AddReply, AddRequest, Caller, ContentItem, FlushRequest, Message
 from memory_gateway.gateway.resources import store
 from memory_gateway.gateway.resources.schemas import Resource, Status, StoredResource
+from memory_gateway.gateway.resources.tries import Tries, passes
 from memory_gateway.kit.clock import epoch_ms
-from memory_gateway.kit.errors import MemoryGatewayError, StorageUnavailable
+from memory_gateway.kit.errors import InvalidInput, MemoryGatewayError, StorageUnavailable, UpstreamRefused
 from memory_gateway.kit.files import off_loop
 from memory_gateway.storage.leases import Leases
 from memory_gateway.storage.port import Database, Row, Transaction
@@ -28,6 +30,7 @@ LEASE_SECONDS = 60.0
 _RENEW_SECONDS = 20.0
 _LOOK_AGAIN_SECONDS = 30.0
 _WORKERS = 2
+_LOOKED_AT = 32
 _BASE64_PIECE = 3 << 20  # a multiple of three, so that the pieces' codes can be joined
 _logger = logging.getLogger(__name__)
 
@@ -55,6 +58,7 @@ class Indexer:
         self._leases = leases
         self._root = storage_root
         self._held: set[str] = set()
+        self._tries = Tries()
         self._workers: list[asyncio.Task[None]] = []
         self._work_came = asyncio.Event()
 
@@ -63,6 +67,11 @@ class Indexer:
         if not self._workers:
             self._workers = [asyncio.create_task(self._work_off()) for _ in range(_WORKERS)]
         self._work_came.set()
+
+    def ask_for(self, resource_id: str) -> None:
+        """Somebody waits for this one: have it tried without a pause."""
+        self._tries.forget(resource_id)
+        self.wake()
 
     async def close(self) -> None:
         """Stop the workers. What they leave is still ``stored`` and free to be taken up."""
@@ -84,20 +93,45 @@ class Indexer:
         finally:
             self._held.discard(resource_id)
 
-    async def send(self, stored: StoredResource) -> Outcome:
-        """One message from the user that holds the file, then a flush; what became of the file's text."""
+    async def index_now(self, stored: StoredResource) -> Outcome | None:
+        """Index it while its lease is held. Raises what the upstream refused, which then holds nothing of it.
+
+        None where it may hold the file, or part of it: the row stays ``stored``, for the workers to finish.
+        """
+        added = False
+        try:
+            reply = await self._add(stored)
+            added = True
+            await self._flush(stored)
+            outcome = outcome_of(reply)
+            await self.settle(stored, outcome)
+        except Exception as error:
+            if not added and isinstance(error, UpstreamRefused | InvalidInput):
+                raise
+            _logger.warning("resource %s is left to the background", stored.resource.id, exc_info=True)
+            self._tries.again(stored.resource.id)
+            return None
+        return outcome
+
+    async def _add(self, stored: StoredResource) -> AddReply:
+        """One message from the user that holds the file."""
         resource, path = stored.resource, stored.path(self._root)
-        caller = Caller(user_id=stored.user_id, own_files={stored.internal_uri: path})
         message = Message(
             sender_id=stored.user_id,
             role="user",
             timestamp=epoch_ms(resource.created_at),
             content=[await self._item(stored, path)],
         )
-        place = (resource.app_id, resource.project_id)
-        reply = await self._upstream.add(AddRequest(resource.session_id, (message,), *place), caller)
-        await self._upstream.flush(FlushRequest(resource.session_id, *place), caller)
-        return outcome_of(reply)
+        request = AddRequest(resource.session_id, (message,), resource.app_id, resource.project_id)
+        return await self._upstream.add(request, self._caller(stored))
+
+    async def _flush(self, stored: StoredResource) -> None:
+        resource = stored.resource
+        request = FlushRequest(resource.session_id, resource.app_id, resource.project_id)
+        await self._upstream.flush(request, self._caller(stored))
+
+    def _caller(self, stored: StoredResource) -> Caller:
+        return Caller(user_id=stored.user_id, own_files={stored.internal_uri: stored.path(self._root)})
 
     async def settle(self, stored: StoredResource, outcome: Outcome) -> None:
         """Write down how it went."""
@@ -114,12 +148,18 @@ class Indexer:
         await self._database.write(work)
 
     async def index_next(self) -> bool:
-        """Index the oldest unfinished resource that nobody works on; False where there is none."""
+        """Try the oldest unfinished resource that is due and that nobody works on; False where there is none."""
+        limit = _LOOKED_AT + len(self._tries)
 
         async def work(transaction: Transaction) -> list[Row]:
-            return await transaction.fetch(store.UNFINISHED)
+            return await transaction.fetch(store.UNFINISHED, {"limit": limit})
 
-        for user_id, resource_id in await self._database.read(work):
+        rows = await self._database.read(work)
+        if len(rows) < limit:  # these are all
+            self._tries.keep(resource_id for _, resource_id in rows)
+        for user_id, resource_id in rows:
+            if self._tries.waits(resource_id):
+                continue
             async with self.claimed(resource_id) as ours:
                 if ours and await self._index(user_id, resource_id):
                     return True
@@ -131,13 +171,19 @@ class Indexer:
         if stored is None or stored.resource.status != "stored":
             return False  # finished by another process between the look and the lease
         try:
-            outcome = await self.send(stored)
+            reply = await self._add(stored)
+            await self._flush(stored)
+            outcome = outcome_of(reply)
         except MemoryGatewayError as error:
+            if passes(error) and self._tries.again(resource_id):
+                _logger.warning("resource %s could not be indexed now: %s", resource_id, error.message)
+                return True
             outcome = Outcome("failed", error.message)
         except Exception:
             _logger.exception("resource %s could not be indexed", resource_id)
             outcome = Outcome("failed", MemoryGatewayError().message)
         await self.settle(stored, outcome)
+        self._tries.forget(resource_id)
         return True
 
     async def _work_off(self) -> None:

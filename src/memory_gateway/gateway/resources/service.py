@@ -12,7 +12,6 @@ from msgspec import structs
 from memory_gateway.documents.sniff import sniff
 from memory_gateway.gateway.attachments.schemas import NewAttachment, resource_session
 from memory_gateway.gateway.attachments.service import Attachments
-from memory_gateway.gateway.attachments.store import with_list
 from memory_gateway.gateway.audit.service import Audit
 from memory_gateway.gateway.resources import store
 from memory_gateway.gateway.resources.cursors import cursor_of, position
@@ -27,10 +26,12 @@ from memory_gateway.gateway.resources.schemas import (
     UploadReply,
 )
 from memory_gateway.kit.clock import Clock, rfc3339
-from memory_gateway.kit.errors import Conflict, InvalidInput, NotFound, StorageUnavailable
+from memory_gateway.kit.errors import Conflict, InvalidInput, NotFound, StorageUnavailable, UpstreamRefused
 from memory_gateway.kit.files import file_uri, off_loop, safe_name
 from memory_gateway.kit.ids import IdMaker
+from memory_gateway.storage.few import fetch_few_or_many
 from memory_gateway.storage.leases import Leases
+from memory_gateway.storage.lists import with_list
 from memory_gateway.storage.port import Database, Row, Transaction, UniqueViolation
 from memory_gateway.upstream.port import Upstream
 
@@ -86,15 +87,18 @@ class Resources:
         try:
             yield incoming
         finally:
-            await incoming.close()
-            if not incoming.kept:
-                await self._intents.abandon(user_id, [folder])
+            try:
+                await incoming.close()
+            finally:
+                if not incoming.kept:
+                    await self._intents.abandon(user_id, [folder])
 
     async def keep(self, incoming: IncomingFile, fields: UploadFields) -> UploadReply:
         """Make the received file a resource, or find the one that has its bytes already.
 
-        Small ones are indexed before this returns; where that fails nothing is kept and the upstream's error is
-        raised. Bigger ones, and an earlier upload whose indexing failed, are indexed in the background.
+        Small ones are indexed before this returns; what the upstream refuses is not kept, and its error is raised.
+        Bigger ones, an earlier upload whose indexing failed, and small ones of which the upstream may hold a part
+        because it did not answer, are finished in the background.
         """
         if not incoming.size:
             raise InvalidInput("the file is empty", field="file")
@@ -108,13 +112,13 @@ class Resources:
                 await stack.enter_async_context(self._indexer.claimed(new.resource.id))
             if twin := await self._record(new):
                 if twin.resource.status == "stored":
-                    self._indexer.wake()
+                    self._indexer.ask_for(twin.resource.id)
                 return UploadReply(twin.resource, created=False)
             incoming.kept = True
-            if small:
-                return UploadReply(await self._index_now(new), created=True)
-        self._indexer.wake()
-        return UploadReply(new.resource, created=True)
+            resource = await self._index_now(new) if small else new.resource
+        if resource.status == "stored":
+            self._indexer.wake()
+        return UploadReply(resource, created=True)
 
     async def page(
         self, user_id: str, *, limit: int, cursor: str | None, app_id: str | None, project_id: str | None
@@ -170,18 +174,20 @@ class Resources:
             raise Conflict("the same bytes live again under another id") from error
         restored = await self.get(user_id, resource_id)
         if restored.status == "stored":
-            self._indexer.wake()
+            self._indexer.ask_for(resource_id)
         return restored
 
     async def live_sessions(self, user_id: str, app_id: str, project_id: str) -> list[str]:
         """The sessions of live resources, oldest first."""
         params = {"user_id": user_id, "app_id": app_id, "project_id": project_id}
-        return [session_id for (session_id,) in await self._database.fetch(store.LIVE_SESSIONS, params)]
+        rows = await fetch_few_or_many(self._database, store.LIVE_SESSIONS, params)
+        return [session_id for (session_id,) in rows]
 
     async def deleted_sessions(self, user_id: str, app_id: str, project_id: str) -> frozenset[str]:
         """The sessions of deleted resources: their memories are not shown."""
         params = {"user_id": user_id, "app_id": app_id, "project_id": project_id}
-        return frozenset(session_id for (session_id,) in await self._database.fetch(store.DELETED_SESSIONS, params))
+        rows = await fetch_few_or_many(self._database, store.DELETED_SESSIONS, params)
+        return frozenset(session_id for (session_id,) in rows)
 
     async def by_session(self, user_id: str, session_ids: Sequence[str]) -> dict[str, str]:
         """The live resource behind each session that has one."""
@@ -255,11 +261,12 @@ class Resources:
 
     async def _index_now(self, new: StoredResource) -> Resource:
         try:
-            outcome = await self._indexer.send(new)
-        except Exception:
+            outcome = await self._indexer.index_now(new)
+        except (UpstreamRefused, InvalidInput):
             await self._undo(new)
             raise
-        await self._indexer.settle(new, outcome)
+        if outcome is None:
+            return new.resource
         return structs.replace(new.resource, status=outcome.status, error=outcome.error)
 
     async def _undo(self, new: StoredResource) -> None:

@@ -33,7 +33,7 @@ WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id AND s
 """
 UNFINISHED = """
 SELECT user_id, id FROM user_resources
-WHERE status = 'stored' AND deleted_at IS NULL ORDER BY created_at, id LIMIT 32
+WHERE status = 'stored' AND deleted_at IS NULL ORDER BY created_at, id LIMIT :limit
 """
 
 INSERT = """
@@ -61,11 +61,12 @@ REMOVE = "DELETE FROM user_resources WHERE user_id = :user_id AND id = :id"
 LIVE_SESSIONS = """
 SELECT session_id FROM user_resources
 WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id AND deleted_at IS NULL
-ORDER BY created_at, id
+ORDER BY created_at, id LIMIT :most
 """
 DELETED_SESSIONS = """
 SELECT session_id FROM user_resources
 WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id AND deleted_at IS NOT NULL
+LIMIT :most
 """
 LIVE_IDS = "SELECT id FROM user_resources WHERE user_id = :user_id AND deleted_at IS NULL AND id IN (:ids)"
 

@@ -61,8 +61,8 @@ class Matcher:
     async def _most_alike(self, pairs: Bigrams) -> Absorber | None:
         best: Absorber | None = None
         for most, entry_no in await self._nearest.near(self._transaction, self._owner.user_no, pairs):
-            if best is not None and most < float(best.similarity):
-                break
+            if best is not None and (most, -entry_no) < (float(best.similarity), -best.entry.entry_no):
+                break  # nor can any after it be as alike and older
             entry = await load_entry(self._transaction, self._owner, entry_no)
             if is_live(entry, self._now):
                 found = Absorber(entry, similarity(pairs, bigrams(entry.memory.content)))

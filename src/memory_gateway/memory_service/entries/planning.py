@@ -3,8 +3,6 @@
 A plan is made on a snapshot and away from the database, for it may take seconds.
 """
 
-import heapq
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -80,26 +78,18 @@ class Planner:
         """The plan for the snapshot. Call `update` before the next one."""
         entries = dict(self._stored)
         steps: list[Step] = []
-        waiting = [(-similarity, older, newer) for similarity, older, newer in self._pairs]
-        heapq.heapify(waiting)
-        while waiting:
-            negative, older, newer = heapq.heappop(waiting)
-            if self._pairs.of(older).get(newer) != -negative:
-                continue  # one of the two is gone or says something else by now
-            survivor, other = sorted((entries[older], entries[newer]), key=lambda entry: entry.rank, reverse=True)
+        while (pair := self._pairs.strongest()) is not None:
+            survivor, other = sorted((entries[number] for number in pair), key=lambda entry: entry.rank, reverse=True)
             steps.append(Step(survivor.entry_no, other.entry_no))
-            entries[survivor.entry_no] = self._take_in(survivor, entries.pop(other.entry_no), waiting)
+            entries[survivor.entry_no] = self._take_in(survivor, entries.pop(other.entry_no))
         return Plan(steps, self._new_contents(entries, steps))
 
-    def _take_in(self, survivor: Candidate, other: Candidate, waiting: list[tuple[float, int, int]]) -> Candidate:
-        number = survivor.entry_no
+    def _take_in(self, survivor: Candidate, other: Candidate) -> Candidate:
         content = merged_content(survivor.content, other.content)
-        self._touched |= {number, other.entry_no}
+        self._touched |= {survivor.entry_no, other.entry_no}
         self._pairs.drop(other.entry_no)
         if content != survivor.content:
-            self._pairs.put(number, content)
-            for partner, similarity in self._pairs.of(number).items():
-                heapq.heappush(waiting, (-similarity, min(number, partner), max(number, partner)))
+            self._pairs.put(survivor.entry_no, content)
         priority = max(survivor.priority, other.priority)
         return replace(survivor, content=content, importance=raised(survivor.importance), priority=priority)
 

@@ -4,7 +4,6 @@ CREATE TABLE session_owners (
   session_id TEXT NOT NULL,
   user_id TEXT NOT NULL,
   claimed_at TEXT NOT NULL,
-  claimed_until TEXT NOT NULL,
   writers INTEGER NOT NULL,
   stored_at TEXT,
   PRIMARY KEY (app_id, project_id, session_id)
@@ -23,7 +22,7 @@ CREATE TABLE idempotency_keys (
   reply TEXT,
   PRIMARY KEY (user_id, endpoint, idempotency_key)
 );
-CREATE INDEX idempotency_keys_expiry ON idempotency_keys (user_id, expires_at);
+CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);
 
 CREATE TABLE shown_memories (
   user_id TEXT NOT NULL,

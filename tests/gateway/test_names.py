@@ -1,6 +1,6 @@
 import pytest
 
-from memory_gateway.gateway.memories.names import app_or_project, plain_name, session_name
+from memory_gateway.gateway.names import app_or_project, plain_name, session_name
 from memory_gateway.kit.errors import InvalidInput
 
 
