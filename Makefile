@@ -18,7 +18,7 @@ INSTALLED := $(VENV)/.installed
 help:
 	@echo "make demo   start the gateway on a temporary folder and walk through the whole story"
 	@echo "make test   run the tests"
-	@echo "make serve  start the gateway on ./data, http://127.0.0.1:8093"
+	@echo "make serve  start both faces on ./data: gateway http://127.0.0.1:8093, Memory-Service :8094"
 	@echo "make lint   formatting, lints, types, import arrows"
 	@echo "make format put the code into the project's format"
 	@echo "make bench  run the benchmarks and print their tables"

@@ -55,7 +55,7 @@ Face = Literal["gateway", "service"]
 FACES: tuple[Face, ...] = ("gateway", "service")
 _NAMES: dict[Face, str] = {"gateway": "Memory Gateway", "service": "Memory-Service"}
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class Facts(Struct, frozen=True):
@@ -111,7 +111,7 @@ def admin_key(settings: Settings) -> bytes:
         return settings.admin_key.encode()
     path = settings.data_dir / ADMIN_KEY_FILE
     if not path.exists():
-        _log.warning("the admin key was made and written to %s", path)
+        _logger.warning("the admin key was made and written to %s", path)
     return load_or_create_secret(path)
 
 
@@ -281,13 +281,15 @@ async def _backlog(upstream: Upstream) -> float | None:
 
 
 async def _keep_up(rooms: Rooms) -> None:
-    """What interrupted work and erasures left behind is cleared now and then; a fault waits for the next round."""
+    """What interrupted work, old keys and erasures left behind is cleared now and then, each by itself."""
     while True:
-        try:
-            await rooms.attachments.sweep()
-            await rooms.user_erasure.resume_erasures()
-        except MemoryGatewayError as error:
-            _log.warning("upkeep paused: %s", error.message)
+        for clear in (rooms.attachments.sweep, rooms.memories.sweep, rooms.user_erasure.resume_erasures):
+            try:
+                await clear()
+            except MemoryGatewayError as error:
+                _logger.warning("upkeep paused: %s", error.message)
+            except Exception:
+                _logger.exception("upkeep failed; it goes on")
         await asyncio.sleep(_MAINTENANCE_SECONDS)
 
 

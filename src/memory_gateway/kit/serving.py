@@ -19,7 +19,7 @@ _DRAIN_SECONDS = 30
 _LOOK_SECONDS = 0.2
 _RESTART_SECONDS = 1.0
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -105,7 +105,7 @@ def run_workers(count: int, work: Callable[..., None], arguments: tuple[Any, ...
         time.sleep(_LOOK_SECONDS)
         for place, worker in enumerate(workers):
             if worker.exitcode is not None and not stopping:
-                _log.error("a worker ended with code %s and is started again", worker.exitcode)
+                _logger.error("a worker ended with code %s and is started again", worker.exitcode)
                 time.sleep(_RESTART_SECONDS)  # one that cannot start must not spin
                 workers[place] = spawn.Process(target=_work, args=(work, arguments))
                 workers[place].start()

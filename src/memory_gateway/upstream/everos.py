@@ -33,7 +33,7 @@ from memory_gateway.engine.schemas import (
 from memory_gateway.kit.errors import MemoryGatewayError, UpstreamRefused, UpstreamTimeout, UpstreamUnreachable
 from memory_gateway.upstream.port import Erasure, UpstreamHealth, UpstreamTraits
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 _CONNECT_TIMEOUT: Final = 5.0
 _HEALTH_TIMEOUT: Final = 5.0
@@ -244,10 +244,10 @@ def _faults_translated() -> Iterator[None]:
     try:
         yield
     except (TimeoutError, httpx.TimeoutException) as error:
-        _log.warning("EverOS did not answer in time: %r", error)
+        _logger.warning("EverOS did not answer in time: %r", error)
         raise UpstreamTimeout("the memory system did not answer in time") from error
     except httpx.HTTPError as error:
-        _log.warning("EverOS cannot be reached: %r", error)
+        _logger.warning("EverOS cannot be reached: %r", error)
         raise UpstreamUnreachable("the memory system cannot be reached") from error
 
 
@@ -273,7 +273,7 @@ def _refusal(response: httpx.Response) -> MemoryGatewayError:
     status = response.status_code
     if status < 400:
         return _nonsense(response, fault.code)
-    _log.warning("EverOS refused: %s %s: %s", status, fault.code, fault.message)
+    _logger.warning("EverOS refused: %s %s: %s", status, fault.code, fault.message)
     if status == 422 and fault.code == "INVALID_INPUT" and _REQUEST_FAULT.match(fault.message):
         return UpstreamRefused(status, fault.code, fault.message)
     said = "the memory system failed" if status >= 500 else "the memory system refused the request"
@@ -281,7 +281,7 @@ def _refusal(response: httpx.Response) -> MemoryGatewayError:
 
 
 def _nonsense(response: httpx.Response, what: str) -> UpstreamUnreachable:
-    _log.warning("not an answer of EverOS: %s %s, %s", response.request.url, response.status_code, what)
+    _logger.warning("not an answer of EverOS: %s %s, %s", response.request.url, response.status_code, what)
     return UpstreamUnreachable("the memory system gave an answer that makes no sense")
 
 

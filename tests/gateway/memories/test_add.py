@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import msgspec
 import pytest
 
 from memory_gateway.engine.schemas import AddReply, Caller, FlushReply
-from memory_gateway.kit.errors import UpstreamRefused, UpstreamTimeout, UpstreamUnreachable
+from memory_gateway.gateway.memories import service
+from memory_gateway.gateway.memories.idempotency import keyed_request
+from memory_gateway.kit.errors import StorageUnavailable, UpstreamRefused, UpstreamTimeout, UpstreamUnreachable
 from memory_gateway.storage.port import Database
 from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes.house import House, Json, User, ids, texts
@@ -177,7 +180,9 @@ async def test_the_same_chat_name_in_another_project_is_another_session(ann: Use
 @pytest.mark.parametrize(
     ("failure", "held"),
     [
-        (UpstreamRefused(500, "INTERNAL_ERROR", "the upstream failed"), False),
+        (UpstreamRefused(422, "INVALID_INPUT", "no"), False),
+        (UpstreamRefused(500, "INTERNAL_ERROR", "the upstream failed"), True),
+        (StorageUnavailable("disk full after the first batch"), True),
         (UpstreamRefused(415, "UNSUPPORTED_FORMAT", "no"), False),
         (UpstreamTimeout("too slow"), True),
         (UpstreamUnreachable("gone"), True),
@@ -189,6 +194,82 @@ async def test_nobody_holds_a_session_by_failing_adds_unless_words_may_have_arri
     everos.fail("add", failure)
     assert (await ann.add("hello")).status_code == failure.status
     assert (await anna.add("hello")).status_code == (403 if held else 200)
+
+
+class FullDisk:
+    """Lets so many writes through, then refuses every one."""
+
+    def __init__(self, database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._write = database.write
+        self._monkeypatch = monkeypatch
+        self._database = database
+        self.left = 0
+
+    def after(self, writes: int) -> None:
+        self.left = writes
+        self._monkeypatch.setattr(self._database, "write", self._refuse)
+
+    def mend(self) -> None:
+        self._monkeypatch.setattr(self._database, "write", self._write)
+
+    async def _refuse(self, work: Any) -> Any:
+        if not self.left:
+            raise StorageUnavailable("disk full")
+        self.left -= 1
+        return await self._write(work)
+
+
+@pytest.fixture
+def disk(database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch) -> FullDisk:
+    return FullDisk(database, monkeypatch)
+
+
+async def test_what_the_upstream_took_but_cannot_be_recorded_is_completed_by_the_same_request(
+    house: House, everos: RecordingUpstream, ann: User, anna: User, disk: FullDisk
+) -> None:
+    message = ann.says([{"type": "image", "base64": PNG, "name": "board.png"}])
+    disk.after(writes=2)  # the intent of the file, the claim
+    response = await ann.add(message)
+    assert error(response)[:2] == (503, "storage_unavailable")
+    assert "same request again" in response.json()["error"]["message"]
+    assert len(everos.requests("add")) == 1
+    assert house.attachments.intents._in_use == set()
+    disk.mend()
+    house.clock.forward(seconds=2 * 3600)
+    assert await house.attachments.sweep() == 1
+    assert stored_files(house) == []
+    assert (await anna.add("mine?")).status_code == 403
+    assert (await ann.add(message)).status_code == 200
+    assert [path.name for path in stored_files(house)] == ["board.png"]
+    assert await count(house.database, "memory_attachments") == 1
+
+
+async def test_a_refusal_is_told_even_when_what_was_kept_for_it_cannot_be_removed(
+    house: House, everos: RecordingUpstream, ann: User, disk: FullDisk
+) -> None:
+    everos.fail("add", UpstreamRefused(422, "INVALID_INPUT", "too odd"))
+    disk.after(writes=2)
+    response = await ann.add(ann.says([{"type": "image", "base64": PNG, "name": "board.png"}]))
+    assert response.json()["error"]["details"] == {"upstream": {"code": "INVALID_INPUT"}}
+    assert house.attachments.intents._in_use == set()
+
+
+async def test_a_long_body_with_a_key_is_read_off_the_event_loop(
+    ann: User, everos: RecordingUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def noted(*arguments: Any) -> Any:
+        threads.append(threading.current_thread())
+        return keyed_request(*arguments)
+
+    monkeypatch.setattr(service, "keyed_request", noted)
+    for text in ("short", "x" * 150_000):
+        body = {"conversation_id": "1", "messages": [ann.says(text), ann.says(text)]}
+        responses = [await ann.post("/memories/add", body, **{"Idempotency-Key": text[:5]}) for _ in range(2)]
+        assert responses[0].content == responses[1].content
+    assert [thread is threading.main_thread() for thread in threads] == [True, True, False, False]
+    assert len(everos.requests("add")) == 2
 
 
 async def test_a_session_that_holds_words_is_its_owners_for_good(house: House, ann: User, anna: User) -> None:

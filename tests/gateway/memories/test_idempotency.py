@@ -9,7 +9,7 @@ from memory_gateway.gateway.memories import idempotency, store
 from memory_gateway.gateway.memories.idempotency import Idempotency, KeyedRequest, StoredReply, keyed_request
 from memory_gateway.gateway.memories.tasks import Tasks
 from memory_gateway.kit.clock import rfc3339
-from memory_gateway.kit.errors import Conflict, InvalidInput, UpstreamTimeout
+from memory_gateway.kit.errors import Conflict, InvalidInput, StorageUnavailable, UpstreamTimeout
 from memory_gateway.kit.ids import uuid7_id
 from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes.clock import TurnedClock
@@ -168,18 +168,51 @@ async def test_a_client_that_goes_away_cancels_nothing(processes: list[Idempoten
     assert work.runs == 1
 
 
-async def test_a_day_later_the_key_is_free(
-    processes: list[Idempotency], clock: TurnedClock, database: SqliteDatabase
-) -> None:
+async def test_a_day_later_the_key_is_free(processes: list[Idempotency], clock: TurnedClock) -> None:
     work = Work()
     await processes[0].once(request(), work)
-    await processes[0].once(request("old"), work)
+    await processes[0].once(request("other"), work)
     clock.forward(seconds=24 * 3600 - 1)
     await processes[0].once(request(), work)
     assert work.runs == 2
     clock.forward(seconds=1)
     assert await processes[0].once(request(body=b"{}"), work) == StoredReply(202, b'{"run": 3}')
-    assert await database.fetch("SELECT idempotency_key FROM idempotency_keys") == [("k1",)]
+
+
+async def test_a_sweep_drops_the_keys_whose_day_is_over_whoever_sent_them(
+    processes: list[Idempotency], clock: TurnedClock, database: SqliteDatabase
+) -> None:
+    for user_id in ("ann", "anna"):
+        await processes[0].once(request("old", user_id), Work())
+    clock.forward(seconds=1)
+    await processes[0].once(request("new", "a_n"), Work())
+    clock.forward(seconds=24 * 3600 - 2)
+    assert await processes[0].sweep() == 0
+    clock.forward(seconds=1)
+    assert await processes[1].sweep() == 2
+    assert await database.fetch("SELECT user_id, idempotency_key FROM idempotency_keys") == [("a_n", "new")]
+
+
+@pytest.mark.parametrize("failures", [0, 1])
+async def test_what_became_of_the_work_is_told_even_when_it_cannot_be_noted(
+    processes: list[Idempotency], database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    work = Work(failures)
+    work.gate.clear()
+    waiting = asyncio.create_task(processes[0].once(request(), work))
+    while not work.runs:
+        await asyncio.sleep(0.01)
+
+    async def refuse(_: object) -> None:
+        raise StorageUnavailable("disk full")
+
+    monkeypatch.setattr(database, "write", refuse)
+    work.gate.set()
+    (outcome,) = await asyncio.gather(waiting, return_exceptions=True)
+    if failures:
+        assert isinstance(outcome, UpstreamTimeout)
+    else:
+        assert outcome == StoredReply(202, b'{"run": 1}')
 
 
 def test_the_body_counts_by_its_content_without_credentials() -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from memory_gateway.engine.schemas import ContentItem, Message
+from memory_gateway.engine.schemas import ContentItem, FunctionCall, Message, ToolCall
 from memory_gateway.gateway.memories.messages import check_messages, check_senders
 from memory_gateway.kit.errors import InvalidInput
 
@@ -12,6 +12,10 @@ USERS = {"teo", "anna"}
 def message(**fields: Any) -> Message:
     given: dict[str, Any] = {"sender_id": "ann", "role": "user", "timestamp": 1_780_000_000_000, "content": "hi"}
     return Message(**{**given, **fields})
+
+
+def calls(name: str, arguments: str) -> list[ToolCall]:
+    return [ToolCall("1", FunctionCall("f", "{}")), ToolCall("2", FunctionCall(name, arguments))]
 
 
 async def is_registered(user_id: str) -> bool:
@@ -24,6 +28,11 @@ async def is_registered(user_id: str) -> bool:
         ({"timestamp": 0}, "messages.1.timestamp"),
         ({"timestamp": -1}, "messages.1.timestamp"),
         ({"timestamp": 253_402_300_800_000}, "messages.1.timestamp"),
+        ({"timestamp": 253_402_300_800}, "messages.1.timestamp"),  # in seconds, the year 10000
+        ({"sender_name": "x" * 129}, "messages.1.sender_name"),
+        ({"content": [ContentItem("text", "a"), ContentItem("pdf", name="x" * 256)]}, "messages.1.content.1.name"),
+        ({"tool_calls": calls("f", "x" * 200_001)}, "messages.1.tool_calls.1.function.arguments"),
+        ({"tool_calls": calls("f" * 256, "{}")}, "messages.1.tool_calls.1.function.name"),
         ({"timestamp": 17_000_000_000_000_000}, "messages.1.timestamp"),
         ({"sender_id": "user:1"}, "messages.1.sender_id"),
         ({"sender_id": ".."}, "messages.1.sender_id"),
@@ -43,6 +52,10 @@ def test_the_limits_themselves_are_fine() -> None:
     check_messages([message(timestamp=1), message(timestamp=253_402_300_799_999), message(content="x" * 200_000)])
     check_messages([message(content=""), message(role="tool", tool_call_id="call_1")])
     check_messages([message()] * 500)
+    check_messages(
+        [message(timestamp=253_402_300_799, sender_name="x" * 128, content=[ContentItem("pdf", name="x" * 255)])]
+    )
+    check_messages([message(role="assistant", tool_calls=calls("f" * 255, "x" * 200_000))])
 
 
 @pytest.mark.parametrize("number", [0, 501])

@@ -11,6 +11,7 @@ from memory_gateway.gateway.memories.merge import found
 from memory_gateway.gateway.memories.shown import ShownMemories
 from memory_gateway.gateway.memories.tasks import Tasks
 from memory_gateway.kit.errors import NotFound, StorageUnavailable
+from memory_gateway.storage.port import DatabaseFault
 from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes import items
 from tests.fakes.clock import TurnedClock
@@ -24,8 +25,13 @@ async def tasks() -> AsyncIterator[Tasks]:
 
 
 @pytest.fixture
-def shown(database: SqliteDatabase, tasks: Tasks) -> ShownMemories:
-    return ShownMemories(database, TurnedClock(), tasks)
+def clock() -> TurnedClock:
+    return TurnedClock()
+
+
+@pytest.fixture
+def shown(database: SqliteDatabase, tasks: Tasks, clock: TurnedClock) -> ShownMemories:
+    return ShownMemories(database, clock, tasks)
 
 
 def ref(memory_id: str, app_id: str = "default") -> MemoryRef:
@@ -115,28 +121,47 @@ async def test_many_searches_share_a_write(database: SqliteDatabase, shown: Show
 
 
 async def test_a_user_keeps_the_last_ones(
-    database: SqliteDatabase, shown: ShownMemories, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+    database: SqliteDatabase, shown: ShownMemories, tasks: Tasks, clock: TurnedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shown_module, "KEPT_PER_USER", 2)
     for memory_id in ("a", "b", "c", "d"):
-        shown._clock.forward(seconds=1)  # type: ignore[attr-defined]
+        clock.forward(seconds=600)
         note(shown, seen(memory_id))
         note(shown, seen("x"), user_id="anna")
         await tasks.close()
     assert await rows(database) == [("ann", "c"), ("ann", "d"), ("anna", "x")]
 
 
+async def test_what_is_shown_again_unchanged_is_not_trimmed(
+    database: SqliteDatabase, shown: ShownMemories, clock: TurnedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever else the user is shown meanwhile, here or by another process."""
+    monkeypatch.setattr(shown_module, "KEPT_PER_USER", 2)
+    other_tasks = Tasks()
+    other = ShownMemories(database, clock, other_tasks)
+    for minute in range(0, 31, 4):
+        clock.forward(seconds=240)
+        note(shown, seen("a"))
+        await shown._tasks.close()
+        for number in range(3):
+            note(other, seen(f"{minute}.{number}"))
+        await other_tasks.close()
+        assert await other.snapshot("ann", ref("a")) is not None, minute
+
+
+@pytest.mark.parametrize("fault", [StorageUnavailable("disk full"), DatabaseFault("a fault of the program")])
 async def test_a_failed_write_is_tried_again_at_the_next_showing(
-    database: SqliteDatabase, shown: ShownMemories, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+    database: SqliteDatabase, shown: ShownMemories, tasks: Tasks, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
     async def refuse(_: object) -> None:
-        raise StorageUnavailable("disk full")
+        raise fault
 
     with monkeypatch.context() as patch:
         patch.setattr(database, "write", refuse)
         note(shown, seen("a"))
         await tasks.close()
     assert await rows(database) == []
+    assert shown._unwritten == {}
     note(shown, seen("a"))
     await tasks.close()
     assert await rows(database) == [("ann", "a")]

@@ -19,7 +19,6 @@ from memory_gateway.gateway.memories import store
 from memory_gateway.gateway.memories.tasks import Tasks, outcome
 from memory_gateway.kit.clock import Clock, rfc3339
 from memory_gateway.kit.errors import Conflict, InvalidInput, StorageUnavailable
-from memory_gateway.kit.files import off_loop
 from memory_gateway.kit.ids import IdMaker
 from memory_gateway.storage.port import Database, Transaction
 
@@ -32,7 +31,6 @@ _REMEMBERED_MS = 24 * 3_600_000
 _HELD_MS = 15_000
 _RENEW_SECONDS = 5.0
 _POLL_SECONDS = 0.05
-_HASHED_INLINE = 1 << 18
 
 
 class StoredReply(Struct, frozen=True):
@@ -58,18 +56,13 @@ class KeyedRequest(Struct, frozen=True):
         return {"user_id": self.user_id, "endpoint": self.endpoint, "key": self.key, **more}
 
 
-async def keyed_request(user_id: str, endpoint: str, key: str, body: bytes) -> KeyedRequest:
+def keyed_request(user_id: str, endpoint: str, key: str, body: bytes) -> KeyedRequest:
     """``body`` is a JSON object. `InvalidInput` for a key that is not 1 to 255 visible ASCII characters."""
     if not _KEY.fullmatch(key):
         raise InvalidInput("must be 1 to 255 visible ASCII characters", field=HEADER)
-    body_hash = _hash_of(body) if len(body) <= _HASHED_INLINE else await off_loop(_hash_of, body)
-    return KeyedRequest(user_id, endpoint, key, body_hash)
-
-
-def _hash_of(body: bytes) -> str:
     content = {name: value for name, value in msgspec.json.decode(body).items() if name not in _CREDENTIALS}
     canonical = msgspec.json.encode(content, order="deterministic")
-    return hashlib.sha256(canonical).hexdigest()
+    return KeyedRequest(user_id, endpoint, key, hashlib.sha256(canonical).hexdigest())
 
 
 class Idempotency:

@@ -30,9 +30,12 @@ from memory_gateway.gateway.memories.tasks import Tasks, outcome
 from memory_gateway.gateway.memories.uris import UriPolicy
 from memory_gateway.gateway.resources.service import Resources
 from memory_gateway.kit.clock import Clock
+from memory_gateway.kit.files import off_loop
 from memory_gateway.kit.ids import IdMaker
 from memory_gateway.storage.port import Database
 from memory_gateway.upstream.port import Upstream
+
+_HASHED_AT_ONCE = 1 << 18
 
 
 class MemoryRules(Struct, frozen=True, kw_only=True):
@@ -94,7 +97,10 @@ class Memories:
     ) -> StoredReply:
         """Do the work to its end, even when the client goes away; with a key, once for all requests that carry it."""
         if key is not None:
-            return await self._idempotency.once(await keyed_request(user_id, endpoint, key, body), work)
+            long = len(body) > _HASHED_AT_ONCE
+            of = (user_id, endpoint, key, body)
+            request = await off_loop(keyed_request, *of) if long else keyed_request(*of)
+            return await self._idempotency.once(request, work)
 
         async def unkeyed() -> StoredReply:
             return await work()
