@@ -32,7 +32,8 @@ async def test_a_pdf_gives_its_paragraph_in_any_script(read: Read) -> None:
 
 async def test_html_gives_what_a_reader_sees_as_markdown_and_no_script(read: Read) -> None:
     page = (
-        "<!doctype html><html><head><title>T</title><meta name='author' content='x'><style>b{color:red}</style><script>alert('evil')</script></head><body>"
+        "<!doctype html><html><head><title>T</title><meta name='author' content='x'><style>b{color:red}</style>"
+        "<script>alert('evil')</script></head><body>"
         "<h1>会议纪要</h1><p>R&amp;D budget <b>approved</b></p><script>document.write('evil')</script></body></html>"
     )
     found = await read(page.encode(), "a.html")

@@ -24,7 +24,9 @@ def _routes(app: Litestar) -> set[str]:
 
 
 async def test_every_route_has_its_heading_on_the_page_and_every_heading_its_route(tmp_path: Path) -> None:
-    settings = Settings(data_dir=tmp_path, embedder="none", admin_key="admin-of-the-test", key_secret="secret-of-the-test")
+    settings = Settings(
+        data_dir=tmp_path, embedder="none", admin_key="admin-of-the-test", key_secret="secret-of-the-test"
+    )
     async with open_faces(settings, ["gateway"]) as (gateway,):
         routes = _routes(gateway)
     headings = set(re.findall(r"^### `([A-Z]+ /\S*)`$", PAGE.read_text("utf-8"), re.MULTILINE))

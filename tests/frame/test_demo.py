@@ -33,5 +33,8 @@ def test_a_server_that_ends_at_once_breaks_the_story_off(
 
 
 def test_the_log_of_a_server_that_does_not_start_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ServerDied, match="unknown setting 'colour'"), running_server(tmp_path, "admin-of-the-test", colour="coral"):
+    with (
+        pytest.raises(ServerDied, match="unknown setting 'colour'"),
+        running_server(tmp_path, "admin-of-the-test", colour="coral"),
+    ):
         pass
