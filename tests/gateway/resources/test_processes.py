@@ -50,7 +50,7 @@ async def statuses(database: SqliteDatabase) -> list[str]:
 
 
 async def until(database: SqliteDatabase, *wanted: str) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while await statuses(database) != list(wanted):
             await asyncio.sleep(0.005)
 
@@ -294,10 +294,12 @@ async def test_a_passing_fault_leaves_a_resource_stored_until_it_has_passed(
     upstream: RecordingUpstream,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tries, "FIRST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(tries, "FIRST_PAUSE_SECONDS", 2.0)
     monkeypatch.setattr(indexing, "_LOOK_AGAIN_SECONDS", 0.01)
     upstream.fail("add", fault)
     await upload(process, BIG)
+    while not upstream.requests("add"):
+        await asyncio.sleep(0.01)
     await asyncio.sleep(0.1)
     assert await statuses(database) == ["stored"]
     assert len(upstream.requests("add")) == 1
