@@ -56,8 +56,8 @@ class AlikePairs:
         """The most alike pair, of equals that with the oldest entries; handed out once. None where no pair is left."""
         while self._waiting:
             negative, older, newer = heapq.heappop(self._waiting)
-            if self._is_next(-negative, older, newer):
-                return older, newer
+            if self._similarity(older, newer) == -negative:
+                return older, newer  # else one of them is gone or says something else by now
         return None
 
     def put(self, number: int, content: str) -> None:
@@ -83,14 +83,12 @@ class AlikePairs:
         elif at < 2:
             self._offer(group)
 
-    def _is_next(self, similarity: float, older: int, newer: int) -> bool:
-        """Whether the two still stand where they stood when they were offered."""
-        one, other = self._group_of.get(older), self._group_of.get(newer)
-        if one is None or other is None:
-            return False
-        if one is other:
-            return one.members[:2] == [older, newer]
-        return one.alike.get(other.number) == similarity and {one.members[0], other.members[0]} == {older, newer}
+    def _similarity(self, one: int, other: int) -> float | None:
+        """None for entries that are not alike, or not both there."""
+        first, second = self._group_of.get(one), self._group_of.get(other)
+        if first is None or second is None:
+            return None
+        return 1.0 if first is second else first.alike.get(second.number)
 
     def _offer(self, group: _Group) -> None:
         """Let the pairs of the group's oldest entries wait for their turn."""
