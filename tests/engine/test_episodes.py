@@ -119,6 +119,7 @@ async def test_files_are_opened_under_a_root_only_and_never_under_the_data_folde
         (folder / "secret.txt").write_text("falcon code 4471")
     (root / "link.txt").symlink_to(tmp_path / "elsewhere" / "secret.txt")
     (root / "inner").symlink_to(data)
+    (root / "loop").symlink_to(root / "loop")
     uris = {
         (root / "secret.txt").as_uri(): 1,
         (root / ".." / "elsewhere" / "secret.txt").as_posix(): 0,
@@ -129,6 +130,10 @@ async def test_files_are_opened_under_a_root_only_and_never_under_the_data_folde
         f"file://example.org{root}/secret.txt": 0,
         "file:///etc/hosts": 0,
         "file://%00": 0,
+        (root / "loop").as_posix(): 0,
+        f"file://{root}/loop": 0,
+        "http://[half": 0,
+        "file://\u2100\u2101.com/x": 0,
         "http://127.0.0.1:1/secret.txt": 0,
     }
     async with (

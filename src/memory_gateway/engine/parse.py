@@ -91,13 +91,14 @@ class Parser:
 
     def _allowed_path(self, uri: str) -> Path | None:
         """The file behind a client's ``file://`` URI, where it really lies under a configured root."""
-        parts = urlsplit(uri)
-        if parts.scheme != "file" or parts.netloc not in {"", "localhost"} or not self._roots:
+        if not self._roots:
             return None
-        path = Path(unquote(parts.path))
         try:
-            real = path.resolve(strict=True)
-        except (OSError, ValueError):
+            parts = urlsplit(uri)
+            if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
+                return None
+            real = Path(unquote(parts.path)).resolve(strict=True)
+        except (OSError, ValueError, RuntimeError):  # no such file, no URI, links in a circle
             return None
         inside = any(real.is_relative_to(root) for root in self._roots)
         return real if inside and not real.is_relative_to(self._data_dir) and real.is_file() else None

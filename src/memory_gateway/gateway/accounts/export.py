@@ -82,7 +82,8 @@ class _Spools:
 
     def __exit__(self, *_: object) -> None:
         for file in self._files.values():
-            file.close()
+            with contextlib.suppress(OSError):  # a full disk: what could not be written is not wanted any more
+                file.close()
 
     async def add(self, row: dict[str, Any]) -> None:
         kind = row["kind"]
