@@ -110,7 +110,10 @@ async def test_what_was_shown_before_is_not_written_again(
     assert (await shown.find("ann", ref("a")))["episode"] == "hello again"
 
 
-async def test_many_searches_share_a_write(database: SqliteDatabase, shown: ShownMemories, tasks: Tasks) -> None:
+async def test_many_searches_share_a_write(
+    database: SqliteDatabase, shown: ShownMemories, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shown_module, "_WRITE_DELAY_SECONDS", 2.0)  # longer than the searches take on a busy machine
     written = database.transactions
     for number in range(200):
         note(shown, seen(str(number)), user_id=f"user{number % 20}")
