@@ -233,6 +233,16 @@ async def test_a_hidden_episode_takes_its_turns_with_it_and_the_next_words_start
     assert [message["content"] for message in reply.unprocessed_messages] == ["the safe is blue"]
 
 
+async def test_a_hidden_episode_hides_the_long_message_that_begins_in_it(talk: Talk) -> None:
+    text = "SECRETWORD stands first. " + " ".join(
+        f"Sentence {number} follows with some words." for number in range(400)
+    )
+    await talk.say(text)
+    (episode,) = (await talk.search("SECRETWORD")).episodes
+    reply = await talk.search("x", caller=hidden("episode", episode["id"]), filters={"session_id": "chat:1"})
+    assert reply.unprocessed_messages == []
+
+
 async def test_a_hidden_session_is_left_out_whole_and_does_not_eat_the_answer(talk: Talk) -> None:
     await talk.say("tea in the first", session="resource:ann:1")
     await talk.say("tea in the second", session="resource:ann:2")

@@ -125,3 +125,10 @@ async def test_a_filter_of_very_many_conditions_is_refused(talk: Talk) -> None:
     many = {"OR": [{"session_id": f"chat:{number}"} for number in range(1_001)]}
     with pytest.raises(UpstreamRefused, match="too many conditions"):
         await talk.search("tea", filters=many)
+
+
+async def test_a_filter_of_very_many_values_is_refused_and_five_thousand_are_not(talk: Talk) -> None:
+    sessions = [f"chat:{number}" for number in range(30_000)]
+    assert (await talk.search("tea", filters={"session_id": {"in": sessions[:5_000]}})).episodes == []
+    with pytest.raises(UpstreamRefused, match="too many conditions"):
+        await talk.search("tea", filters={"session_id": {"in": sessions}})

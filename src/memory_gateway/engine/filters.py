@@ -31,6 +31,7 @@ _OPERATORS = frozenset({*_COMPARISONS, "in"})
 _SENDER_OPERATORS = frozenset({"eq", "in"})
 _DEEPEST = 200
 _MOST_CONDITIONS = 1_000
+_VALUES_A_CONDITION = 20  # so many values of an `in` cost about what a condition costs
 
 
 class FilteredEpisode(Struct, frozen=True):
@@ -73,9 +74,15 @@ def _breadth(root: Any) -> int:
     while waiting and count <= _MOST_CONDITIONS:
         node = waiting.pop()
         if isinstance(node, dict):
-            count += len(node)
+            count += len(node) + sum(
+                len(clause["in"]) // _VALUES_A_CONDITION for clause in node.values() if _has_list(clause)
+            )
             waiting.extend(part for key in ("AND", "OR") if isinstance(node.get(key), list) for part in node[key])
     return count
+
+
+def _has_list(clause: Any) -> bool:
+    return isinstance(clause, dict) and isinstance(clause.get("in"), list)
 
 
 def _node(node: Any, path: str, depth: int) -> Filter | None:

@@ -225,4 +225,17 @@ async def unprocessed(transaction: Transaction, scope: Scope, session_id: str) -
         return []
     place = {"space_no": scope.space_no, "segment_no": segments[-1].segment_no}
     rows = await transaction.fetch(store.MESSAGES_OF_SEGMENT, place)
-    return [unprocessed_item(scope.place, session_id, row) for row in rows if row[0] not in scope.concealed.messages]
+    return [
+        unprocessed_item(scope.place, session_id, row)
+        for row in rows
+        if not await _is_hidden(transaction, scope, row[0])
+    ]
+
+
+async def _is_hidden(transaction: Transaction, scope: Scope, message_no: int) -> bool:
+    """Deleted itself, or with an episode that holds a part of it: a long message spans several."""
+    if message_no in scope.concealed.messages or not scope.concealed.segments:
+        return message_no in scope.concealed.messages
+    params = {"space_no": scope.space_no, "message_no": message_no}
+    rows = await transaction.fetch(store.SEGMENTS_OF_MESSAGE, params)
+    return any(segment_no in scope.concealed.segments for (segment_no,) in rows)

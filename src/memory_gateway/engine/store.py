@@ -105,6 +105,9 @@ FROM engine_turns WHERE space_no = :space_no AND segment_no = :segment_no ORDER 
 TURN_NUMBERS_OF_MESSAGE = """
 SELECT turn_no FROM engine_turns WHERE space_no = :space_no AND message_no = :message_no
 """
+SEGMENTS_OF_MESSAGE = """
+SELECT DISTINCT segment_no FROM engine_turns WHERE space_no = :space_no AND message_no = :message_no
+"""
 TURN_RANGE = """
 SELECT turn_no, segment_no, message_no, timestamp_ms, speaker, role, label, text
 FROM engine_turns WHERE space_no = :space_no AND turn_no >= :first AND turn_no < :end ORDER BY turn_no

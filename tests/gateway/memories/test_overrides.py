@@ -202,3 +202,9 @@ async def test_a_faulty_override_is_a_422_that_names_the_field(ann: User) -> Non
         response = await ann.edit("PUT", tea, body=body)
         assert (response.status_code, response.json()["error"]["details"]) == (422, {"field": field}), body
     assert texts(await ann.search("tea")) == ["ann: green tea"]
+
+
+async def test_what_is_said_after_a_correction_is_a_memory_of_its_own(everos: RecordingUpstream, ann: User) -> None:
+    await show(everos, ann, "mine")
+    await ann.override("mine", "The dentist is on Tuesday.")
+    assert len(everos.requests("seal")) == 1

@@ -61,6 +61,9 @@ class Edits:
         _check_text(text, reason)
         snapshot = await self._shown.find(user_id, ref)
         params = self._params(user_id, ref)
+        # what is said from now on is another memory: this text does not stand for it
+        key = MemoryKey(ref.memory_type, ref.memory_id)
+        await self._upstream.seal(ref.app_id, ref.project_id, key, Caller(user_id=user_id))
 
         async def work(transaction: Transaction) -> EditedMemory:
             state = await self._state_in(transaction, user_id, ref)
