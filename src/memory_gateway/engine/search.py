@@ -234,8 +234,10 @@ async def unprocessed(transaction: Transaction, scope: Scope, session_id: str) -
 
 async def _is_hidden(transaction: Transaction, scope: Scope, message_no: int) -> bool:
     """Deleted itself, or with an episode that holds a part of it: a long message spans several."""
-    if message_no in scope.concealed.messages or not scope.concealed.segments:
-        return message_no in scope.concealed.messages
+    if message_no in scope.concealed.messages:
+        return True
+    if not scope.concealed.segments:
+        return False
     params = {"space_no": scope.space_no, "message_no": message_no}
     rows = await transaction.fetch(store.SEGMENTS_OF_MESSAGE, params)
     return any(segment_no in scope.concealed.segments for (segment_no,) in rows)
