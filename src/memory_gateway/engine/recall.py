@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from memory_gateway.engine import store
 from memory_gateway.engine.columns import POSTING, Mask, Records, Scores, Turns, following, load_records
 from memory_gateway.engine.filters import Filter, FilteredEpisode
-from memory_gateway.engine.memory_ids import Reference, reference_of, skill_reference
-from memory_gateway.engine.schemas import Caller
+from memory_gateway.engine.memory_ids import Kind, Reference, reference_of, skill_reference
+from memory_gateway.engine.schemas import Caller, MemoryType
 from memory_gateway.engine.scoring import Postings
 from memory_gateway.storage.port import Row, Transaction
 
@@ -59,9 +59,19 @@ class SpaceView(Struct, frozen=True):
 
 def concealed_elsewhere(space_no: int, caller: Caller) -> Concealed:
     """As `concealed_of`, in another caller's space: the shared cases and skills that this caller deleted."""
-    cases = [reference_of(key.memory_id, "ac") for key in caller.hidden if key.memory_type == "agent_case"]
-    skills = [skill_reference(key.memory_id) for key in caller.hidden if key.memory_type == "agent_skill"]
-    return Concealed(segments=_numbers(cases, space_no), skills=_numbers(skills, space_no))
+    return Concealed(
+        segments=_numbers(_deleted(caller, "agent_case"), space_no),
+        skills=_numbers(_deleted(caller, "agent_skill"), space_no),
+    )
+
+
+def _deleted(caller: Caller, memory_type: MemoryType) -> list[Reference | None]:
+    """What the caller's deleted memories of this type stand for."""
+    identifiers = [key.memory_id for key in caller.hidden if key.memory_type == memory_type]
+    if memory_type == "agent_skill":
+        return [skill_reference(identifier) for identifier in identifiers]
+    kind: Kind = "ep" if memory_type == "episode" else "ac"
+    return [reference_of(identifier, kind) for identifier in identifiers]
 
 
 def _numbers(references: list[Reference | None], space_no: int | None) -> frozenset[int]:
@@ -70,25 +80,22 @@ def _numbers(references: list[Reference | None], space_no: int | None) -> frozen
 
 async def concealed_of(transaction: Transaction, space_no: int, caller: Caller) -> Concealed:
     """Turn the caller's deleted memories into what they stand on, in the caller's own space."""
-    segments: set[int] = set()
-    turns: set[int] = set()
-    messages: set[int] = set()
-    skills: set[int] = set()
+    segments = set(_numbers([*_deleted(caller, "episode"), *_deleted(caller, "agent_case")], None))
     for session_id in caller.hidden_sessions:
         params = {"space_no": space_no, "session_id": session_id}
         segments.update(number for (number,) in await transaction.fetch(store.SEGMENT_NUMBERS_OF_SESSION, params))
+    turns: set[int] = set()
+    messages: set[int] = set()
     for key in caller.hidden:
-        if key.memory_type == "unprocessed_message":
-            row = await transaction.fetch_one(store.MESSAGE_BY_ID, {"space_no": space_no, "id": key.memory_id})
-            if row is not None:
-                messages.add(row[0])
-                params = {"space_no": space_no, "message_no": row[0]}
-                turns.update(turn for (turn,) in await transaction.fetch(store.TURN_NUMBERS_OF_MESSAGE, params))
-        elif key.memory_type == "agent_skill":
-            skills |= _numbers([skill_reference(key.memory_id)], None)
-        elif key.memory_type in {"episode", "agent_case"}:
-            segments |= _numbers([reference_of(key.memory_id, "ep" if key.memory_type == "episode" else "ac")], None)
-    return Concealed(frozenset(segments), frozenset(turns), frozenset(messages), frozenset(skills))
+        if key.memory_type != "unprocessed_message":
+            continue
+        row = await transaction.fetch_one(store.MESSAGE_BY_ID, {"space_no": space_no, "id": key.memory_id})
+        if row is not None:
+            messages.add(row[0])
+            params = {"space_no": space_no, "message_no": row[0]}
+            turns.update(turn for (turn,) in await transaction.fetch(store.TURN_NUMBERS_OF_MESSAGE, params))
+    skills = _numbers(_deleted(caller, "agent_skill"), None)
+    return Concealed(frozenset(segments), frozenset(turns), frozenset(messages), skills)
 
 
 async def segments_within(
