@@ -2,6 +2,7 @@
 
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 
@@ -19,7 +20,12 @@ def system_clock() -> int:
 def rfc3339(epoch_ms: int) -> str:
     """``2026-05-28T20:26:40.000Z``: UTC, always with milliseconds, so that text order is time order."""
     seconds, milliseconds = divmod(epoch_ms, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{milliseconds:03d}Z"
+    return f"{_second(seconds)}.{milliseconds:03d}Z"
+
+
+@lru_cache(maxsize=1024)
+def _second(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def epoch_ms(text: str) -> int:

@@ -7,10 +7,9 @@ import pytest
 
 from memory_gateway.memory_service.entries.matching import Matcher
 from memory_gateway.memory_service.entries.nearest import Nearest
-from memory_gateway.memory_service.entries.owners import open_owner
+from memory_gateway.memory_service.entries.owners import Owner, open_owner
 from memory_gateway.memory_service.entries.signatures import Near
-from memory_gateway.memory_service.entries.similarity import Bigrams
-from memory_gateway.memory_service.entries.stored import digest_of
+from memory_gateway.memory_service.entries.stored import Digest, digest_of
 from memory_gateway.storage.port import Transaction
 from tests.fakes.entries import Room
 
@@ -24,7 +23,7 @@ class Guessing(Nearest):
         super().__init__()
         self.named = list(near)
 
-    async def near(self, transaction: Transaction, user_no: int, pairs: Bigrams) -> list[Near]:
+    async def near(self, transaction: Transaction, owner: Owner, digest: Digest) -> list[Near]:
         return self.named
 
 

@@ -8,13 +8,14 @@ import pytest
 
 from memory_gateway.memory_service.entries import nearest as nearest_room
 from memory_gateway.memory_service.entries.nearest import Nearest
-from memory_gateway.memory_service.entries.signatures import RECORDS, level_of, signature_of
-from memory_gateway.memory_service.entries.similarity import bigrams
+from memory_gateway.memory_service.entries.owners import open_owner, save_owner
+from memory_gateway.memory_service.entries.signatures import RECORDS, level_of, shortened
+from memory_gateway.memory_service.entries.stored import digest_of
 from memory_gateway.storage.port import Transaction, Work
 from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes.entries import open_room
 
-TEXT = bigrams("The bus leaves at nine.")
+TEXT = digest_of("The bus leaves at nine.")
 
 
 class Fault(Exception):
@@ -28,18 +29,23 @@ async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
 
 
 async def found(database: SqliteDatabase, nearest: Nearest, user_no: int = 1) -> list[int]:
-    near = await database.write(lambda transaction: nearest.near(transaction, user_no, TEXT))
-    return sorted(candidate.entry_no for candidate in near)
+    async def work(transaction: Transaction) -> list[int]:
+        near = await nearest.near(transaction, await open_owner(transaction, f"user {user_no}"), TEXT)
+        return sorted(candidate.entry_no for candidate in near)
+
+    return await database.write(work)
 
 
 def entering(nearest: Nearest, entry_no: int, user_no: int = 1, *, fails: bool = False) -> Work[None]:
     async def work(transaction: Transaction) -> None:
-        level = level_of(len(TEXT))
-        records = np.zeros(1, dtype=RECORDS[level])
-        records["entry"], records["size"], records["signature"] = entry_no, len(TEXT), signature_of(TEXT, level)
-        await nearest.append(transaction, user_no, level, records)
+        owner, size = await open_owner(transaction, f"user {user_no}"), len(TEXT.bigrams)
+        records = np.zeros(1, dtype=RECORDS[level_of(size)])
+        records["entry"], records["size"] = entry_no, size
+        records["signature"] = shortened(TEXT.signature, level_of(size))
+        await nearest.append(transaction, owner, level_of(size), records)
+        await save_owner(transaction, owner)
         if fails:
-            await nearest.near(transaction, user_no, TEXT)
+            await nearest.near(transaction, owner, TEXT)
             raise Fault
 
     return work

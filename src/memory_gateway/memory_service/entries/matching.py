@@ -8,7 +8,7 @@ from memory_gateway.memory_service.entries import store
 from memory_gateway.memory_service.entries.nearest import Nearest
 from memory_gateway.memory_service.entries.owners import Owner, entry_key
 from memory_gateway.memory_service.entries.sentences import sentence_keys
-from memory_gateway.memory_service.entries.similarity import THRESHOLD, Bigrams, bigrams, similarity
+from memory_gateway.memory_service.entries.similarity import THRESHOLD, bigrams, similarity
 from memory_gateway.memory_service.entries.stored import Digest, StoredEntry, stored_entry
 from memory_gateway.storage.port import Transaction
 
@@ -56,16 +56,16 @@ class Matcher:
         if holder is not None:
             return Absorber(holder, Fraction(1))
         # without letters and digits only an equal text is alike, and that one holds every sentence
-        return await self._most_alike(digest.bigrams) if len(digest.bigrams) else None
+        return await self._most_alike(digest) if len(digest.bigrams) else None
 
-    async def _most_alike(self, pairs: Bigrams) -> Absorber | None:
+    async def _most_alike(self, digest: Digest) -> Absorber | None:
         best: Absorber | None = None
-        for most, entry_no in await self._nearest.near(self._transaction, self._owner.user_no, pairs):
+        for most, entry_no in await self._nearest.near(self._transaction, self._owner, digest):
             if best is not None and (most, -entry_no) < (float(best.similarity), -best.entry.entry_no):
                 break  # nor can any after it be as alike and older
             entry = await load_entry(self._transaction, self._owner, entry_no)
             if is_live(entry, self._now):
-                found = Absorber(entry, similarity(pairs, bigrams(entry.memory.content)))
+                found = Absorber(entry, similarity(digest.bigrams, bigrams(entry.memory.content)))
                 if found.similarity >= THRESHOLD and (best is None or found.rank > best.rank):
                     best = found
         return best

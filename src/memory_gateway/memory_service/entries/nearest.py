@@ -1,8 +1,9 @@
 """A user's signatures, kept in memory and proved against the database before every use.
 
-They lie in the database as a log, one for each level, in chunks. A table in memory has read the log up to some line,
-and knows that line's stamp. Where the log still has it there, everything before is what the table holds, whoever wrote
-it, and only what follows is read: the writes of other processes, and of this one.
+They lie in the database as a log, one for each level, in chunks. Whoever writes to one of a user's logs leaves a new
+stamp with the user. A table that was right at the stamp found there is right now. Else others have written, or what was
+written here was rolled back: a table has read the log up to some line, and knows that line's stamp; where the log still
+has it there, everything before is what the table holds, and only what follows is read.
 """
 
 import secrets
@@ -12,15 +13,16 @@ import numpy as np
 from msgspec import Struct
 
 from memory_gateway.memory_service.entries import store
+from memory_gateway.memory_service.entries.owners import Owner
 from memory_gateway.memory_service.entries.signatures import (
     RECORDS,
     Near,
     Records,
     Table,
     levels_near,
-    signature_of,
+    shortened,
 )
-from memory_gateway.memory_service.entries.similarity import Bigrams
+from memory_gateway.memory_service.entries.stored import Digest
 from memory_gateway.storage.port import Row, Transaction
 
 MOST_BYTES = 256 << 20
@@ -29,10 +31,14 @@ _LEAST_GARBAGE = 512
 
 
 class _Held(Struct):
-    """A table and how far it has read: the chunk, the bytes of it, and the stamp of the last line."""
+    """A table and how far it has read: the chunk, the bytes of it, and the stamp of the last line.
+
+    ``users_stamp``: the user's when the table was last known to be right.
+    """
 
     table: Table
     level: int
+    users_stamp: int | None = None
     lines: int = 0
     chunk_no: int = -1
     length: int = 0
@@ -52,10 +58,19 @@ class _Held(Struct):
             return
         fresh = self._lines(b"".join(records for _, records in rows)[self.length :])
         if len(fresh):
-            self.table.apply(fresh)
-            self.lines += len(fresh)
-            self.stamp = int(fresh[-1]["stamp"])
-        self.chunk_no, self.length = rows[-1][0], len(rows[-1][1])
+            self.take_in(fresh, rows[-1][0], len(rows[-1][1]))
+
+    def take_in(self, fresh: Records, chunk_no: int, length: int) -> None:
+        """Lines that follow what was read, and where they end."""
+        self.table.apply(fresh)
+        self.lines += len(fresh)
+        self.stamp = int(fresh[-1]["stamp"])
+        self.chunk_no, self.length = chunk_no, length
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether most of the log is out of date."""
+        return self.lines > _LEAST_GARBAGE + 2 * len(self.table)
 
     def _lines(self, chunk: bytes) -> Records:
         return np.frombuffer(chunk, dtype=RECORDS[self.level])
@@ -72,61 +87,80 @@ class Nearest:
         self._bytes = 0
         self._tables: dict[tuple[int, int], _Held] = {}
 
-    async def near(self, transaction: Transaction, user_no: int, pairs: Bigrams) -> list[Near]:
+    async def near(self, transaction: Transaction, owner: Owner, digest: Digest) -> list[Near]:
         """Every entry of the user that may be alike, the most promising first."""
         found: list[Near] = []
-        for level in levels_near(len(pairs)):
-            held = await self._held(transaction, user_no, level)
-            found += held.table.near(len(pairs), signature_of(pairs, level))
+        size = len(digest.bigrams)
+        for level in levels_near(size):
+            held = await self._held(transaction, owner, level)
+            found += held.table.near(size, shortened(digest.signature, level))
         return sorted(found, key=lambda near: (-near.most, near.entry_no))
 
-    async def append(self, transaction: Transaction, user_no: int, level: int, records: Records) -> None:
-        """Write lines to the log, which is made anew where most of it is out of date."""
-        place = {"user_no": user_no, "level": level}
-        row = await transaction.fetch_one(store.LAST_SIGNATURES, place)
-        chunk_no, length = (0, 0) if row is None else row
-        if self._is_worn(user_no, level):
-            held = await self._held(transaction, user_no, level)
+    async def append(self, transaction: Transaction, owner: Owner, level: int, records: Records) -> None:
+        """Write lines to the log, which is made anew where most of it is out of date. The owner gets a new stamp."""
+        place = {"user_no": owner.user_no, "level": level}
+        held = await self._held(transaction, owner, level)
+        if held.is_worn:
             records = np.concatenate([held.table.records(), records])
-            chunk_no, length = chunk_no + 1, 0
-            await transaction.execute(store.DROP_SIGNATURES, {**place, "first": chunk_no})
+            held = _Held(Table(level), level, owner.signature_stamp, chunk_no=held.chunk_no + 1)
+            await transaction.execute(store.DROP_SIGNATURES, {**place, "first": held.chunk_no})
         records["stamp"] = np.frombuffer(secrets.token_bytes(8 * len(records)), dtype="<u8")
-        await transaction.execute_many(
-            store.APPEND_SIGNATURES,
-            ({**place, "chunk_no": number, "records": lines} for number, lines in _chunks(records, chunk_no, length)),
-        )
+        chunk_no, length = held.chunk_no, held.length
+        for chunk_no, length, lines in _chunks(records, max(held.chunk_no, 0), held.length):
+            await transaction.execute(store.APPEND_SIGNATURES, {**place, "chunk_no": chunk_no, "records": lines})
+        held.take_in(records, chunk_no, length)
+        self._keep(owner, held)
+        self._stamp(owner)
 
-    def _is_worn(self, user_no: int, level: int) -> bool:
-        held = self._tables.get((user_no, level))
-        return held is not None and held.lines > _LEAST_GARBAGE + 2 * len(held.table)
+    def _stamp(self, owner: Owner) -> None:
+        """Tables that were right before a write of ours are right after it."""
+        stamp = int.from_bytes(secrets.token_bytes(8), signed=True)
+        for level in range(len(RECORDS)):
+            held = self._tables.get((owner.user_no, level))
+            if held is not None and held.users_stamp == owner.signature_stamp:
+                held.users_stamp = stamp
+        owner.signature_stamp = stamp
 
-    async def _held(self, transaction: Transaction, user_no: int, level: int) -> _Held:
+    async def _held(self, transaction: Transaction, owner: Owner, level: int) -> _Held:
         """The table as of this moment of the transaction."""
-        place = {"user_no": user_no, "level": level}
-        held = self._tables.pop((user_no, level), None) or _Held(Table(level), level)
-        self._bytes -= held.counted_bytes
-        rows = await transaction.fetch(store.SIGNATURES, {**place, "first": held.chunk_no})
-        if not held.is_continued_by(rows):
-            held = _Held(Table(level), level)
-            rows = await transaction.fetch(store.SIGNATURES, {**place, "first": held.chunk_no})
-        held.read_on(rows)
-        self._keep(user_no, held)
+        held = self._tables.get((owner.user_no, level)) or _Held(Table(level), level)
+        if held.users_stamp != owner.signature_stamp:
+            held = await _brought_up_to_date(transaction, owner, held)
+        self._keep(owner, held)
         return held
 
-    def _keep(self, user_no: int, held: _Held) -> None:
+    def _keep(self, owner: Owner, held: _Held) -> None:
+        key = (owner.user_no, held.level)
+        if (before := self._tables.pop(key, None)) is not None:
+            self._bytes -= before.counted_bytes
         held.counted_bytes = held.table.bytes_held
-        self._tables[user_no, held.level] = held
+        self._tables[key] = held
         self._bytes += held.counted_bytes
         while self._bytes > self._most_bytes:
             oldest = next(iter(self._tables))
             self._bytes -= self._tables.pop(oldest).counted_bytes
 
 
-def _chunks(records: Records, chunk_no: int, length: int) -> Iterator[tuple[int, bytes]]:
-    """The lines on as many chunks as they need, the first of them filled up to ``length`` bytes already."""
+async def _brought_up_to_date(transaction: Transaction, owner: Owner, held: _Held) -> _Held:
+    place = {"user_no": owner.user_no, "level": held.level}
+    rows = await transaction.fetch(store.SIGNATURES, {**place, "first": held.chunk_no})
+    if not held.is_continued_by(rows):
+        held = _Held(Table(held.level), held.level)
+        rows = await transaction.fetch(store.SIGNATURES, {**place, "first": held.chunk_no})
+    held.read_on(rows)
+    held.users_stamp = owner.signature_stamp
+    return held
+
+
+def _chunks(records: Records, chunk_no: int, length: int) -> Iterator[tuple[int, int, bytes]]:
+    """The lines on as many chunks as they need, the first of them filled up to ``length`` bytes already.
+
+    Each with its number and how many bytes it then holds.
+    """
     lines = max(1, _CHUNK_BYTES // records.itemsize)
     start, end = 0, max(0, lines - length // records.itemsize)
     while start < len(records):
         if start < end:
-            yield chunk_no, records[start:end].tobytes()
-        chunk_no, start, end = chunk_no + 1, end, end + lines
+            packed = records[start:end].tobytes()
+            yield chunk_no, length + len(packed), packed
+        chunk_no, length, start, end = chunk_no + 1, 0, end, end + lines

@@ -24,7 +24,8 @@ class Owner(Struct):
     """The user's row, as it will be when the transaction ends.
 
     ``change_no`` grows with every change of an entry but an access; ``unindexed_count`` entries await the text index,
-    which names entries ``indexed_count`` times in ``segment_count`` segments.
+    which names entries ``indexed_count`` times in ``segment_count`` segments. Every write of signatures leaves another
+    ``signature_stamp``.
     """
 
     user_no: int
@@ -34,6 +35,7 @@ class Owner(Struct):
     unindexed_count: int
     indexed_count: int
     segment_count: int
+    signature_stamp: int
 
     @property
     def keys(self) -> dict[str, int]:

@@ -27,6 +27,7 @@ LEVEL_BITS = (512, 1024, 2048, 4096)
 _FOLDS = 8
 _FIRST_ROWS = 64
 _FEW = 64
+_ONE_PASS_ROWS = 4096  # so few are sooner compared all than looked up by size
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio, odd
 _HASH_SHIFT = np.uint64(64 - 12)  # the upper 12 bits: enough for the longest signature
 
@@ -42,6 +43,16 @@ def signature_of(pairs: Bigrams, level: int) -> Words:
     positions = (pairs * _SPREAD >> _HASH_SHIFT).astype(np.int64) % LEVEL_BITS[level]
     parities = np.bincount(positions, minlength=LEVEL_BITS[level]) & 1
     return np.packbits(parities.astype(np.uint8), bitorder="little").view("<u8")
+
+
+def widest_signature(pairs: Bigrams) -> Words:
+    """From which `shortened` makes the signature of every level that a search or an entry of this size needs."""
+    return signature_of(pairs, max(levels_near(len(pairs))))
+
+
+def shortened(signature: Words, level: int) -> Words:
+    """The signature at a level not above its own: positions are taken modulo the length, so its parts add up."""
+    return _xored(signature, len(signature) * 64 // LEVEL_BITS[level])
 
 
 def level_of(size: int) -> int:
@@ -125,7 +136,7 @@ class Table:
             self._rebuild(self.records())
         row = self._count
         self._entries[row], self._sizes[row], self._signatures[row] = entry_no, size, signature
-        self._folded[row] = _fold(signature)
+        self._folded[row] = _xored(signature, _FOLDS)
         self._count += 1
         self._live += 1
         self._newest = max(self._newest, entry_no)
@@ -141,6 +152,8 @@ class Table:
 
     def near(self, size: int, signature: Words) -> list[Near]:
         """Every entry that may be alike; most others are left out."""
+        if self._count <= _ONE_PASS_ROWS:
+            return list(self._near(0, self._count, size, signature))
         smallest, largest = map(np.uint32, _window(size))
         ordered = self._sizes[: self._ordered]
         start = int(np.searchsorted(ordered, smallest, side="left"))
@@ -153,17 +166,14 @@ class Table:
     def _near(self, start: int, end: int, size: int, signature: Words) -> Iterator[Near]:
         if start == end:
             return
-        smallest, largest = _window(size)
-        sizes = self._sizes[start:end]
-        distances = _distances(self._folded[start:end], _fold(signature))
-        kept = np.flatnonzero(
-            (distances * np.uint32(7) <= sizes + np.uint32(size)) & (sizes >= smallest) & (sizes <= largest)
-        )
+        total = self._sizes[start:end] + np.uint32(size)
+        distances = _distances(self._folded[start:end], _xored(signature, _FOLDS))
+        kept = np.flatnonzero(distances * np.uint32(7) <= total)
         if len(kept) == 0:
             return
         distances = _distances(self._signatures[start:end][kept], signature)
-        total = sizes[kept] + np.uint32(size)
-        close = (distances * 7 <= total) & (self._entries[start:end][kept] > 0)
+        total = total[kept]
+        close = (distances * np.uint32(7) <= total) & (self._entries[start:end][kept] > 0)
         for row, distance, both in zip(kept[close], distances[close], total[close], strict=True):
             # sets that differ in d of s bigrams share (s - d) / 2 and unite (s + d) / 2
             most = (int(both) - int(distance)) / (int(both) + int(distance))
@@ -179,14 +189,14 @@ class Table:
         count = self._count = self._ordered = self._live = len(records)
         self._entries[:count], self._sizes[:count] = records["entry"], records["size"]
         self._signatures[:count] = records["signature"]
-        self._folded[:count] = _fold(records["signature"])
+        self._folded[:count] = _xored(records["signature"], _FOLDS)
         self._newest = max(self._newest, int(records["entry"].max(initial=0)))
 
 
-def _fold(signatures: Words) -> Words:
-    """The signatures of an eighth of the length: positions are taken modulo the length, so its parts add up."""
+def _xored(signatures: Words, parts: int) -> Words:
+    """Signatures of a ``parts``-th of the length."""
     *rows, words = signatures.shape
-    folded: Words = np.bitwise_xor.reduce(signatures.reshape(*rows, _FOLDS, words // _FOLDS), axis=-2)
+    folded: Words = np.bitwise_xor.reduce(signatures.reshape(*rows, parts, words // parts), axis=-2)
     return folded
 
 

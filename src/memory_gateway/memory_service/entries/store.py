@@ -5,17 +5,17 @@ others do. ``+user_no`` keeps SQLite from walking an index of the user where a r
 """
 
 FIND_USER = """
-SELECT user_no, last_entry_no, change_no, unindexed_count, indexed_count, segment_count
+SELECT user_no, last_entry_no, change_no, unindexed_count, indexed_count, segment_count, signature_stamp
 FROM memory_users WHERE user_id = :user_id
 """
 CREATE_USER = "INSERT INTO memory_users (user_id) VALUES (:user_id)"
 LOAD_USER = """
-SELECT user_id, last_entry_no, change_no, unindexed_count, indexed_count, segment_count
+SELECT user_id, last_entry_no, change_no, unindexed_count, indexed_count, segment_count, signature_stamp
 FROM memory_users WHERE user_no = :user_no
 """
 SAVE_USER = """
 UPDATE memory_users SET last_entry_no = :last_entry_no, change_no = :change_no, unindexed_count = :unindexed_count,
-  indexed_count = :indexed_count, segment_count = :segment_count
+  indexed_count = :indexed_count, segment_count = :segment_count, signature_stamp = :signature_stamp
 WHERE user_no = :user_no
 """
 
@@ -102,10 +102,6 @@ WHERE user_no = :user_no AND sentence_hash = :sentence_hash AND entry_no >= :fir
 SIGNATURES = """
 SELECT chunk_no, records FROM memory_signatures
 WHERE user_no = :user_no AND level = :level AND chunk_no >= :first ORDER BY chunk_no
-"""
-LAST_SIGNATURES = """
-SELECT chunk_no, LENGTH(records) FROM memory_signatures
-WHERE user_no = :user_no AND level = :level ORDER BY chunk_no DESC LIMIT 1
 """
 APPEND_SIGNATURES = """
 INSERT INTO memory_signatures (user_no, level, chunk_no, records) VALUES (:user_no, :level, :chunk_no, :records)

@@ -9,6 +9,7 @@ from memory_gateway.kit.text import fold
 from memory_gateway.memory_service.entries.owners import entry_no_of, user_no_of
 from memory_gateway.memory_service.entries.schemas import MemoryEntry
 from memory_gateway.memory_service.entries.sentences import key_hash, sentence_key, sentence_keys
+from memory_gateway.memory_service.entries.signatures import Words, widest_signature
 from memory_gateway.memory_service.entries.similarity import Bigrams, bigrams
 from memory_gateway.storage.port import Row
 
@@ -33,15 +34,17 @@ class StoredEntry(Struct, frozen=True):
 
 
 class Digest(Struct, frozen=True):
-    """How a content is known again: by its sentences and by its bigrams."""
+    """How a content is known again: by its sentences and by its bigrams, and these by their widest signature."""
 
     sentence_hashes: frozenset[int]
     bigrams: Bigrams
+    signature: Words
 
 
 def digest_of(content: str) -> Digest:
     """Read a content once for all that is derived from it."""
-    return Digest(sentence_hashes(content), bigrams(content))
+    pairs = bigrams(content)
+    return Digest(sentence_hashes(content), pairs, widest_signature(pairs))
 
 
 def sentence_hashes(content: str) -> frozenset[int]:

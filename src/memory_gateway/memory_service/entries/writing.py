@@ -9,12 +9,9 @@ from memory_gateway.memory_service.entries.indexing import index_when_due
 from memory_gateway.memory_service.entries.nearest import Nearest
 from memory_gateway.memory_service.entries.owners import Owner, entry_key, save_owner
 from memory_gateway.memory_service.entries.schemas import Category, MemoryEntry
-from memory_gateway.memory_service.entries.signatures import RECORDS, level_of, signature_of
-from memory_gateway.memory_service.entries.similarity import Bigrams
+from memory_gateway.memory_service.entries.signatures import RECORDS, level_of, shortened
 from memory_gateway.memory_service.entries.stored import Digest, StoredEntry, columns, sentence_hashes
 from memory_gateway.storage.port import Transaction
-
-_NOTHING: Bigrams = np.empty(0, dtype=np.uint64)
 
 
 class Writing:
@@ -25,7 +22,7 @@ class Writing:
         self._owner = owner
         self._nearest = nearest
         self._counts: Counter[tuple[Category, int]] = Counter()
-        self._lines: defaultdict[int, list[tuple[int, Bigrams]]] = defaultdict(list)
+        self._lines: defaultdict[int, list[tuple[int, Digest | None]]] = defaultdict(list)
 
     async def add(self, memory: MemoryEntry, digest: Digest, *, summary_derived: bool) -> None:
         """A new entry; it gets the next number."""
@@ -36,7 +33,7 @@ class Writing:
         await self._transaction.execute(store.INSERT_ENTRY, self._row(entry))
         self._counts[memory.category, memory.importance] += 1
         await self._add_sentences(entry_no, digest.sentence_hashes)
-        self._sign(entry_no, 0, digest.bigrams)
+        self._sign(entry_no, 0, digest)
         await self._mark_unindexed(key)
 
     async def rewrite(
@@ -60,7 +57,7 @@ class Writing:
         await self._transaction.execute(store.DELETE_ENTRY, place)
         self._counts[entry.memory.category, entry.memory.importance] -= 1
         await self._drop_sentences(entry.entry_no, sentence_hashes(entry.memory.content))
-        self._sign(entry.entry_no, entry.bigram_count, _NOTHING)
+        self._sign(entry.entry_no, entry.bigram_count, None)
         self._owner.unindexed_count -= await self._transaction.execute(store.UNMARK_UNINDEXED, place)
         self._owner.change_no += 1
 
@@ -78,10 +75,11 @@ class Writing:
                 await self._transaction.execute(store.COUNT_ENTRIES, {"user_no": self._owner.user_no, **params})
         for level, lines in self._lines.items():
             records = np.zeros(len(lines), dtype=RECORDS[level])
-            for record, (entry_no, pairs) in zip(records, lines, strict=True):
-                record["entry"], record["size"] = entry_no, len(pairs)
-                record["signature"] = signature_of(pairs, level)
-            await self._nearest.append(self._transaction, self._owner.user_no, level, records)
+            for record, (entry_no, digest) in zip(records, lines, strict=True):
+                record["entry"] = entry_no
+                if digest is not None:
+                    record["size"], record["signature"] = len(digest.bigrams), shortened(digest.signature, level)
+            await self._nearest.append(self._transaction, self._owner, level, records)
         await index_when_due(self._transaction, self._owner)
         await save_owner(self._transaction, self._owner)
 
@@ -102,15 +100,15 @@ class Writing:
         before = sentence_hashes(old.memory.content)
         await self._drop_sentences(old.entry_no, before - digest.sentence_hashes)
         await self._add_sentences(old.entry_no, digest.sentence_hashes - before)
-        self._sign(old.entry_no, old.bigram_count, digest.bigrams)
+        self._sign(old.entry_no, old.bigram_count, digest)
 
-    def _sign(self, entry_no: int, old_size: int, pairs: Bigrams) -> None:
-        """Enter the bigrams in their level, and strike the entry out of the level it leaves."""
-        size = len(pairs)
+    def _sign(self, entry_no: int, old_size: int, digest: Digest | None) -> None:
+        """Enter the signature in its level, and strike the entry out of the level it leaves."""
+        size = 0 if digest is None else len(digest.bigrams)
         if old_size and (size == 0 or level_of(size) != level_of(old_size)):
-            self._lines[level_of(old_size)].append((entry_no, _NOTHING))
+            self._lines[level_of(old_size)].append((entry_no, None))
         if size:
-            self._lines[level_of(size)].append((entry_no, pairs))
+            self._lines[level_of(size)].append((entry_no, digest))
 
     async def _add_sentences(self, entry_no: int, hashes: frozenset[int]) -> None:
         await self._transaction.execute_many(store.ADD_SENTENCE, self._sentences(entry_no, hashes))

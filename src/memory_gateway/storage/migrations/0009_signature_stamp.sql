@@ -1,0 +1,1 @@
+ALTER TABLE memory_users ADD COLUMN signature_stamp BIGINT NOT NULL DEFAULT 0;
