@@ -80,9 +80,9 @@ class Talk:
             session=session,
         )
 
-    def call(self, name: str, call_id: str) -> Message:
+    def call(self, name: str, call_id: str, agent: str = "bot") -> Message:
         calls = [ToolCall(id=call_id, function=FunctionCall(name=name, arguments='{"service":"falcon"}'))]
-        return self.message("", "bot", "assistant", tool_calls=calls)
+        return self.message("", agent, "assistant", tool_calls=calls)
 
     async def search(
         self, query: str, *, user: str = "ann", method: Method = "keyword", caller: Caller | None = None, **options: Any

@@ -1,7 +1,33 @@
 """Cases out of tool trajectories, skills out of cases, and whose they are."""
 
-from memory_gateway.engine.schemas import Caller, GetRequest, MemoryKey
+import pytest
+
+from memory_gateway.engine.schemas import Caller, GetRequest, MemoryKey, RawItem
 from tests.engine.conftest import Talk, hidden
+
+ALIKE = ("bot", "bot2", "Bot", "b_t", "bot_ac_20260528_00000001", "bot_skill-1")
+
+
+async def joint_work(talk: Talk, *, session: str, user: str = "ann") -> None:
+    """One request that every one of the agents works on."""
+    messages = [talk.message("the falcon API returns 502 errors", user)]
+    for agent in ALIKE:
+        messages += [
+            talk.call("read_logs", agent, agent),
+            talk.message("timeout in the worker", "runner", "tool", tool_call_id=agent),
+        ]
+    await talk.add(*messages, talk.message("The fault is gone.", "bot", "assistant"), user=user, session=session)
+
+
+async def items_of(talk: Talk, memory_type: str, caller: Caller) -> dict[str, list[RawItem]]:
+    """What the caller sees of each agent, by search; a listing gives the same."""
+    seen: dict[str, list[RawItem]] = {}
+    for agent in ALIKE:
+        reply = await talk.search("falcon errors", agent_id=agent, caller=caller)
+        seen[agent] = reply.agent_cases if memory_type == "agent_case" else reply.agent_skills
+        listing = await talk.engine.get(GetRequest(memory_type, agent_id=agent), caller)  # type: ignore[arg-type]
+        assert listing.total_count == len(seen[agent])
+    return seen
 
 
 async def test_a_trajectory_becomes_a_case_of_the_assistant(talk: Talk) -> None:
@@ -102,3 +128,58 @@ async def test_sharing_agents_shares_no_unprocessed_message(talk: Talk) -> None:
     reply = await talk.search("falcon", agent_id="bot", caller=ann, filters={"session_id": "1"})
     assert [case["task_intent"] for case in reply.agent_cases] == ["the falcon of anna"]
     assert reply.unprocessed_messages == []
+
+
+@pytest.mark.parametrize("memory_type", ["agent_case", "agent_skill"])
+async def test_hiding_what_one_agent_learned_leaves_what_others_learned_from_the_same_words(
+    talk: Talk, memory_type: str
+) -> None:
+    for number in range(3):
+        await joint_work(talk, session=f"work:{number}")
+    seen = await items_of(talk, memory_type, Caller(user_id="ann"))
+    assert {len(items) for items in seen.values()} == {3 if memory_type == "agent_case" else 1}
+    for gone in ALIKE:
+        left = await items_of(talk, memory_type, hidden(memory_type, seen[gone][0]["id"]))
+        assert {agent: len(seen[agent]) - len(left[agent]) for agent in ALIKE} == {**dict.fromkeys(ALIKE, 0), gone: 1}
+
+
+async def test_hiding_an_episode_hides_the_cases_of_all_its_agents(talk: Talk) -> None:
+    await joint_work(talk, session="work")
+    (episode,) = (await talk.episodes()).episodes
+    assert await items_of(talk, "agent_case", hidden("episode", episode["id"])) == {agent: [] for agent in ALIKE}
+
+
+async def test_the_words_behind_a_hidden_case_are_shown_to_nobody(talk: Talk) -> None:
+    await joint_work(talk, session="work")
+    (case,) = (await talk.search("falcon", agent_id="bot")).agent_cases
+    caller = hidden("agent_case", case["id"])
+    assert (await talk.search("falcon", caller=caller)).episodes == []
+    for agent in ALIKE:
+        reply = await talk.search("falcon", agent_id=agent, caller=caller, filters={"session_id": "work"})
+        assert reply.unprocessed_messages == []
+
+
+@pytest.mark.parametrize("memory_type", ["agent_case", "agent_skill"])
+async def test_hiding_what_a_shared_agent_learned_elsewhere_leaves_what_others_learned_there(
+    talk: Talk, memory_type: str
+) -> None:
+    for number in range(3):
+        await joint_work(talk, session=f"work:{number}", user="anna")
+    seen = await items_of(talk, memory_type, Caller(user_id="ann", shared_agents=True))
+    for gone in ALIKE:
+        key = MemoryKey(memory_type, seen[gone][0]["id"])  # type: ignore[arg-type]
+        left = await items_of(talk, memory_type, Caller(user_id="ann", shared_agents=True, hidden=(key,)))
+        assert {agent: len(seen[agent]) - len(left[agent]) for agent in ALIKE} == {**dict.fromkeys(ALIKE, 0), gone: 1}
+
+
+async def test_a_skill_keeps_its_id_when_it_grows_and_when_the_case_that_founded_it_is_out_of_sight(
+    talk: Talk,
+) -> None:
+    requests = ["the falcon API returns 502 errors", "falcon errors in the API", "API errors of the falcon"]
+    for number, request in enumerate([*requests, "502 errors: what the falcon returns", "the falcon returns 502"]):
+        await talk.trajectory(request, session=f"work:{number}")
+        skills = (await talk.search("falcon", agent_id="bot")).agent_skills
+        assert [skill["id"] for skill in skills] == (["bot_skill-1"] if number >= 2 else [])
+    sessions = {"session_id": {"in": ["work:2", "work:3", "work:4"]}}
+    (skill,) = (await talk.search("falcon", agent_id="bot", filters=sessions)).agent_skills
+    assert (skill["id"], skill["name"], len(skill["source_case_ids"])) == ("bot_skill-1", "skill-1", 3)

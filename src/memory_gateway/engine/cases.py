@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from typing import Any
 
 from msgspec import Struct
@@ -130,13 +129,6 @@ def similar_intent(one: str, other: str) -> bool:
     """Whether two requests ask for about the same: the overlap of their content terms."""
     a, b = set(content_terms(one)), set(content_terms(other))
     return bool(a | b) and len(a & b) / len(a | b) >= _INTENT_OVERLAP
-
-
-def skill_name(cases: list[AgentCase]) -> str:
-    """A readable slug of what the cases share, ended by the number that leads back to the founding case."""
-    shared = Counter(term for case in cases for term in dict.fromkeys(content_terms(case.task_intent)))
-    words = [term for term, count in shared.most_common(5) if count > 1] or ["task"]
-    return f"{'-'.join(words)}-{cases[0].skill_no + 1}"
 
 
 def skill_description(cases: list[AgentCase]) -> str:

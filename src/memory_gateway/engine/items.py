@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from memory_gateway.engine import cases
 from memory_gateway.engine.cases import AgentCase
-from memory_gateway.engine.memory_ids import Reference, memory_id, short_id, space_suffix
+from memory_gateway.engine.memory_ids import Reference, memory_id, short_id, skill_name
 from memory_gateway.engine.recall import Segment
 from memory_gateway.engine.schemas import RawItem
 from memory_gateway.engine.segments import Turn, subject, summary, transcript
@@ -89,7 +89,7 @@ def case_item(place: ItemPlace, segment: Segment, case: AgentCase) -> RawItem:
 
 def skill_item(place: ItemPlace, found: list[AgentCase], segments: dict[int, Segment]) -> RawItem:
     """An agent skill as `get` lists it, from three or more cases that went the same way."""
-    name = cases.skill_name(found) + space_suffix(place.reference(0))
+    name = skill_name(place.reference(found[0].skill_no))
     return {
         "id": f"{place.owner_id}_{name}",
         "agent_id": place.owner_id,

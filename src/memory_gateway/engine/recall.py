@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from memory_gateway.engine import store
 from memory_gateway.engine.columns import POSTING, Mask, Records, Scores, Turns, following, load_records
 from memory_gateway.engine.filters import Filter, FilteredEpisode
-from memory_gateway.engine.memory_ids import Kind, Reference, reference_of, skill_reference
+from memory_gateway.engine.memory_ids import Reference, reference_of, skill_reference
 from memory_gateway.engine.schemas import Caller, MemoryType
 from memory_gateway.engine.scoring import Postings
 from memory_gateway.storage.port import Row, Transaction
@@ -38,7 +38,11 @@ class Segment(Struct, frozen=True):
 
 
 class Concealed(Struct, frozen=True):
-    """What the caller deleted: segments (those of deleted sessions too), single messages with their turns, skills."""
+    """What the caller deleted: segments (those of deleted sessions too), single messages with their turns, skills.
+
+    Of an agent's memories only those are hidden that were made from deleted words or deleted themselves: a deleted
+    case or skill of one agent leaves what another agent learned from the same words.
+    """
 
     segments: frozenset[int] = frozenset()
     turns: frozenset[int] = frozenset()
@@ -57,30 +61,39 @@ class SpaceView(Struct, frozen=True):
     visible: Mask
 
 
-def concealed_elsewhere(space_no: int, caller: Caller) -> Concealed:
-    """As `concealed_of`, in another caller's space: the shared cases and skills that this caller deleted."""
+def concealed_elsewhere(space_no: int, caller: Caller, agent_id: str) -> Concealed:
+    """As `concealed_of`, in another caller's space: the agent's shared cases and skills that this caller deleted."""
     return Concealed(
-        segments=_numbers(_deleted(caller, "agent_case"), space_no),
-        skills=_numbers(_deleted(caller, "agent_skill"), space_no),
+        segments=_numbers(_deleted_cases(caller, agent_id), space_no),
+        skills=_numbers(_deleted_skills(caller, agent_id), space_no),
     )
 
 
-def _deleted(caller: Caller, memory_type: MemoryType) -> list[Reference | None]:
-    """What the caller's deleted memories of this type stand for."""
-    identifiers = [key.memory_id for key in caller.hidden if key.memory_type == memory_type]
-    if memory_type == "agent_skill":
-        return [skill_reference(identifier) for identifier in identifiers]
-    kind: Kind = "ep" if memory_type == "episode" else "ac"
-    return [reference_of(identifier, kind) for identifier in identifiers]
+def _deleted(caller: Caller, memory_type: MemoryType) -> list[str]:
+    return [key.memory_id for key in caller.hidden if key.memory_type == memory_type]
+
+
+def _deleted_cases(caller: Caller, agent_id: str | None) -> list[Reference | None]:
+    return [reference_of(identifier, "ac", agent_id) for identifier in _deleted(caller, "agent_case")]
+
+
+def _deleted_skills(caller: Caller, agent_id: str) -> list[Reference | None]:
+    return [skill_reference(identifier, agent_id) for identifier in _deleted(caller, "agent_skill")]
 
 
 def _numbers(references: list[Reference | None], space_no: int | None) -> frozenset[int]:
     return frozenset(one.number for one in references if one is not None and one.space_no == space_no)
 
 
-async def concealed_of(transaction: Transaction, space_no: int, caller: Caller) -> Concealed:
-    """Turn the caller's deleted memories into what they stand on, in the caller's own space."""
-    segments = set(_numbers([*_deleted(caller, "episode"), *_deleted(caller, "agent_case")], None))
+async def concealed_of(
+    transaction: Transaction, space_no: int, caller: Caller, agent_id: str | None = None
+) -> Concealed:
+    """Turn the caller's deleted memories into what they stand on, in the caller's own space.
+
+    ``agent_id``: for this agent's memories; without it for the words, which every deleted case hides.
+    """
+    episodes = [reference_of(identifier, "ep") for identifier in _deleted(caller, "episode")]
+    segments = set(_numbers([*episodes, *_deleted_cases(caller, agent_id)], None))
     for session_id in caller.hidden_sessions:
         params = {"space_no": space_no, "session_id": session_id}
         segments.update(number for (number,) in await transaction.fetch(store.SEGMENT_NUMBERS_OF_SESSION, params))
@@ -94,7 +107,7 @@ async def concealed_of(transaction: Transaction, space_no: int, caller: Caller) 
             messages.add(row[0])
             params = {"space_no": space_no, "message_no": row[0]}
             turns.update(turn for (turn,) in await transaction.fetch(store.TURN_NUMBERS_OF_MESSAGE, params))
-    skills = _numbers(_deleted(caller, "agent_skill"), None)
+    skills = frozenset[int]() if agent_id is None else _numbers(_deleted_skills(caller, agent_id), None)
     return Concealed(frozenset(segments), frozenset(turns), frozenset(messages), skills)
 
 

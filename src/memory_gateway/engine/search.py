@@ -61,7 +61,7 @@ async def open_scopes(
 ) -> list[Scope]:
     """What the caller's own space holds; for an agent that is shared, what every space in which it has cases holds."""
     own = await own_space(transaction, caller, place.app_id, place.project_id)
-    scopes = [] if own is None else [await open_scope(transaction, own, place, wanted, caller)]
+    scopes = [] if own is None else [await open_scope(transaction, own, place, wanted, caller, of_agent=of_agent)]
     if of_agent and caller.shared_agents:
         params = {"agent_id": place.owner_id, "app_id": place.app_id, "project_id": place.project_id}
         for (space_no,) in await transaction.fetch(store.SPACES_OF_AGENT, params):
@@ -73,17 +73,23 @@ async def open_scopes(
 async def _open_shared_scope(
     transaction: Transaction, space_no: int, place: ItemPlace, wanted: Filter | None, caller: Caller
 ) -> Scope:
-    concealed = concealed_elsewhere(space_no, caller)
+    concealed = concealed_elsewhere(space_no, caller, place.owner_id)
     found = await segments_within(transaction, space_no, wanted, concealed)
     elsewhere = structs.replace(place, space_no=space_no)
     return Scope(space_no, concealed, {segment.segment_no: segment for segment in found}, elsewhere)
 
 
 async def open_scope(
-    transaction: Transaction, space_no: int, place: ItemPlace, wanted: Filter | None, caller: Caller
+    transaction: Transaction,
+    space_no: int,
+    place: ItemPlace,
+    wanted: Filter | None,
+    caller: Caller,
+    *,
+    of_agent: bool = False,
 ) -> Scope:
     """What the filter keeps and the caller owns and has not deleted."""
-    concealed = await concealed_of(transaction, space_no, caller)
+    concealed = await concealed_of(transaction, space_no, caller, place.owner_id if of_agent else None)
     if wanted is None and place.owner_id == caller.user_id:
         return Scope(space_no, concealed, None, place)
     found = await segments_within(transaction, space_no, wanted, concealed)
@@ -122,7 +128,9 @@ async def search(transaction: Transaction, request: SearchRequest, query: Query,
         else:
             reply.episodes.extend(await _episodes(transaction, scope, query, request.top_k, caller))
         if session_id is not None and scope.place.space_no is None:
-            reply.unprocessed_messages.extend(await unprocessed(transaction, scope, session_id))
+            concealed = await concealed_of(transaction, scope.space_no, caller) if of_agent else scope.concealed
+            words = structs.replace(scope, concealed=concealed)
+            reply.unprocessed_messages.extend(await unprocessed(transaction, words, session_id))
     if of_agent:
         _cut_agent_items(reply, request.top_k)
     return reply

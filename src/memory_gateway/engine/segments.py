@@ -1,5 +1,6 @@
 """When a run of turns ends, and what is said of it: transcript, subject, summary. All extractive, no model."""
 
+import re
 from collections import Counter
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -8,6 +9,7 @@ from msgspec import Struct
 
 from memory_gateway.engine.analysis import content_terms
 from memory_gateway.engine.pieces import shown, split_sentences
+from memory_gateway.kit.text import one_line
 
 SILENCE_MS = 30 * 60 * 1000
 TURN_LIMIT = 16
@@ -17,6 +19,10 @@ SUBJECT_CHARS = 80
 SUMMARY_CHARS = 300
 _TELLING_TERMS = 3
 _SENTENCES_WEIGHED = 60
+# Every character that some reader breaks a line at
+_BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_NEXT_LINE = re.compile(rf"[{_BREAKS}]+(?=[^{_BREAKS}])")
+_INDENT = "  "
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -46,13 +52,21 @@ class Turn(Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """The turn as a line of a transcript and as a fact: when, who, what. Times are UTC."""
-        return f"[{clock_time(self.timestamp_ms)}] {self.speaker}: {self.shown}"
+        """The turn as a line of a transcript and as a fact: when, who, what. Times are UTC.
+
+        Only such a line begins at the margin: the text's own further lines are indented, so none of them can pass
+        for another speaker's.
+        """
+        return f"[{clock_time(self.timestamp_ms)}] {one_line(self.speaker)}: {_indented(self.shown)}"
 
     @property
     def shown(self) -> str:
         """The label, where there is one, and the text."""
-        return shown(self.label, self.text)
+        return shown(self.label and one_line(self.label), self.text)
+
+
+def _indented(text: str) -> str:
+    return _NEXT_LINE.sub(rf"\g<0>{_INDENT}", text)
 
 
 def clock_time(timestamp_ms: int) -> str:
@@ -79,12 +93,15 @@ def ends_before(segment: OpenSegment, timestamp_ms: int, chars: int, *, in_traje
 
 
 def transcript(turns: list[Turn]) -> str:
-    """The turns in order of time, one line a message; a file's label stands once for its run of pieces."""
+    """The turns in order of time, one line a message, further lines of it indented.
+
+    A file's label stands once for its run of pieces.
+    """
     lines: list[str] = []
     before: Turn | None = None
     for turn in sorted(turns, key=lambda turn: (turn.timestamp_ms, turn.turn_no)):
         if before is not None and before.message_no == turn.message_no:
-            lines[-1] += f"\n{turn.text if turn.label == before.label else turn.shown}"
+            lines[-1] += f"\n{_INDENT}{_indented(turn.text if turn.label == before.label else turn.shown)}"
         else:
             lines.append(turn.line)
         before = turn
@@ -127,7 +144,7 @@ def _centrality(terms: set[str], weight: Counter[str]) -> float:
 
 
 def _first_label(turns: list[Turn]) -> str:
-    return next((turn.label for turn in turns if turn.label), "")
+    return next((one_line(turn.label) for turn in turns if turn.label), "")
 
 
 def shorten(text: str, limit: int) -> str:

@@ -5,6 +5,7 @@ import unicodedata
 
 _WHITE_SPACE = re.compile(r"\s+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def fold(text: str) -> str:
@@ -20,6 +21,11 @@ def fold_name(name: str) -> str:
 def collapse(text: str) -> str:
     """White space runs become one space, outer white space goes."""
     return _WHITE_SPACE.sub(" ", text).strip()
+
+
+def one_line(name: str) -> str:
+    """A name as it is shown: line breaks and other control characters become a space."""
+    return _CONTROLS.sub(" ", name).strip()
 
 
 def has_nul_or_surrogate(text: str) -> bool:

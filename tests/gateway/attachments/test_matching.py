@@ -57,6 +57,13 @@ def test_composed_and_decomposed_names_are_the_same() -> None:
     assert names({"episode": f"see {decomposed}"}, attachment("résumé.pdf")) == ["résumé.pdf"]
 
 
+def test_a_name_with_a_line_break_is_found_as_it_is_and_as_one_line() -> None:
+    broken = attachment("my\ncat.png")
+    assert names({"name": "my\ncat.png"}, broken) == ["my\ncat.png"]
+    assert names({"episode": "[IMAGE: my cat.png]"}, broken) == ["my\ncat.png"]
+    assert names({"episode": "[IMAGE: mycat.png]"}, broken) == []
+
+
 def test_chinese_names_match() -> None:
     assert names({"episode": "请看附件季度报告.pdf，谢谢"}, attachment("季度报告.pdf")) == ["季度报告.pdf"]
 

@@ -444,3 +444,17 @@ async def test_an_upstream_that_opens_nothing_may_be_told_any_uri(
     ann = await embedded_house.user("ann")
     assert (await ann.add(ann.says([{"type": "pdf", "uri": "file:///etc/hosts"}]))).status_code == 200
     assert ids(await ann.search("PDF", method="keyword")) != []
+
+
+@pytest.mark.parametrize(("levels", "status"), [(32, 200), (33, 422), (500, 422), (20_000, 400)])
+async def test_what_could_not_be_shown_again_is_not_taken(embedded_house: House, levels: int, status: int) -> None:
+    ann = await embedded_house.user("ann")
+    message = ann.says([{"type": "text", "text": "the falcon", "extras": {}}])
+    nested = b'{"a":' * levels + b"1" + b"}" * levels
+    body = msgspec.json.encode({"session_id": "s", "messages": [message]}).replace(b"{}", nested)
+    response = await embedded_house.client.post(
+        "/memories/add", content=body, headers={**ann.headers, "Content-Type": "application/json"}
+    )
+    assert response.status_code == status
+    if status == 422:
+        assert error(response) == (422, "invalid_input", "messages.0.content.0.extras")

@@ -70,6 +70,25 @@ async def test_another_body_under_the_same_key_conflicts(processes: list[Idempot
             await process.once(request(body=b'{"session_id": "t"}'), Work())
 
 
+@pytest.mark.parametrize(
+    ("same", "other"),
+    [
+        (b'{"app_id": null, "project_id": "default"}', b'{"app_id": "Default"}'),
+        (b'{"app_id": "default", "conversation_id": null}', b'{"conversation_id": "default"}'),
+        (b"{}", b'{"project_id": "eu"}'),
+    ],
+)
+async def test_what_says_the_same_as_leaving_it_out_is_the_same_body(
+    processes: list[Idempotency], same: bytes, other: bytes
+) -> None:
+    work = Work()
+    await processes[0].once(request(body=same), work)
+    await processes[1].once(request(body=b'{"project_id": null}'), work)
+    assert work.runs == 1
+    with pytest.raises(Conflict):
+        await processes[1].once(request(body=other), work)
+
+
 @pytest.mark.parametrize("other", [{"user_id": "anna"}, {"endpoint": "flush"}, {"key": "K1"}, {"key": "k_"}])
 async def test_a_key_counts_for_one_user_and_endpoint(processes: list[Idempotency], other: dict[str, str]) -> None:
     work = Work()

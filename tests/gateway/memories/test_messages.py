@@ -18,6 +18,17 @@ def calls(name: str, arguments: str) -> list[ToolCall]:
     return [ToolCall("1", FunctionCall("f", "{}")), ToolCall("2", FunctionCall(name, arguments))]
 
 
+def nested(levels: int, inner: Any = "x") -> Any:
+    """Objects and lists in turns."""
+    for level in range(levels):
+        inner = [inner, 1] if level % 2 else {"a": "x", "b": inner}
+    return inner if isinstance(inner, dict) else {"a": inner}
+
+
+def extras(value: Any) -> dict[str, Any]:
+    return {"content": [ContentItem("text", "a", extras={"small": []}), ContentItem("text", "a", extras=value)]}
+
+
 async def is_registered(user_id: str) -> bool:
     return user_id.casefold() in USERS
 
@@ -38,6 +49,11 @@ async def is_registered(user_id: str) -> bool:
         ({"sender_id": ".."}, "messages.1.sender_id"),
         ({"role": "tool"}, "messages.1.tool_call_id"),
         ({"role": "tool", "tool_call_id": ""}, "messages.1.tool_call_id"),
+        ({"role": "tool", "tool_call_id": "x" * 129}, "messages.1.tool_call_id"),
+        ({"tool_calls": [ToolCall("x" * 129, FunctionCall("f", "{}"))]}, "messages.1.tool_calls.0.id"),
+        (extras(nested(33)), "messages.1.content.1.extras"),
+        (extras(nested(32, {})), "messages.1.content.1.extras"),
+        (extras(nested(900)), "messages.1.content.1.extras"),
         ({"content": "x" * 200_001}, "messages.1.content"),
         ({"content": [ContentItem("text", "a"), ContentItem("doc", "x" * 200_001)]}, "messages.1.content.1.text"),
     ],
@@ -52,6 +68,9 @@ def test_the_limits_themselves_are_fine() -> None:
     check_messages([message(timestamp=1), message(timestamp=253_402_300_799_999), message(content="x" * 200_000)])
     check_messages([message(content=""), message(role="tool", tool_call_id="call_1")])
     check_messages([message()] * 500)
+    check_messages([message(**extras(nested(31))), message(**extras(nested(31, [])))])
+    check_messages([message(role="tool", tool_call_id="x" * 128)])
+    check_messages([message(tool_calls=[ToolCall("x" * 128, FunctionCall("f", "{}"))])])
     check_messages(
         [message(timestamp=253_402_300_799, sender_name="x" * 128, content=[ContentItem("pdf", name="x" * 255)])]
     )

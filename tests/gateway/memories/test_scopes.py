@@ -79,7 +79,7 @@ def test_an_agent_takes_the_place_of_the_user_as_owner() -> None:
         ("all_user_memory", None),
     ],
 )
-@pytest.mark.parametrize("custom", [None, {"timestamp": {"gte": 1}}, {}, {"session_id": "chat:other"}])
+@pytest.mark.parametrize("custom", [None, {"timestamp": {"gte": 1}}, {"AND": []}, {"session_id": "chat:other"}])
 def test_custom_filters_and_scope_both_hold(scope: str, condition: Any, custom: Any) -> None:
     expected: Any = {"AND": [custom, condition]}
     if condition is None:
@@ -87,6 +87,12 @@ def test_custom_filters_and_scope_both_hold(scope: str, condition: Any, custom: 
     elif custom is None:
         expected = condition
     assert sent_filters(scope=scope, conversation_id="1", filters=custom) == [expected]
+
+
+def test_an_empty_filter_is_no_filter() -> None:
+    scope = ["current_chat", "resources", "all_user_memory"]
+    expected = [{"session_id": "chat:1"}, {"session_id": {"in": RESOURCES}}, "none"]
+    assert sent_filters(scope=scope, conversation_id="1", filters={}) == expected
 
 
 def test_a_custom_filter_is_not_looked_into() -> None:

@@ -273,7 +273,6 @@ FILTERS: list[Json] = [
     {"timestamp": {"gte": 1, "lt": 2}},
     {"colour": "red"},
     {"timestamp": {"near": 1}},
-    {},
     {"session_id": {"in": []}},
     {"OR": []},
 ]
@@ -288,6 +287,15 @@ async def test_filters_reach_the_upstream_to_the_letter(everos: RecordingUpstrea
             everos.reply("search", SearchReply())
             await ann.search("tea", filters=filters, method=method, scope="current_chat", conversation_id="1")
             assert everos.sent("search")[-1]["filters"] == {"AND": [filters, {"session_id": "chat:1"}]}
+
+
+@pytest.mark.parametrize("filters", [{}, None])
+async def test_an_empty_filter_costs_the_current_chat_no_unprocessed_message(
+    everos: RecordingUpstream, ann: User, filters: Json | None
+) -> None:
+    await ann.add("the falcon moves to Lisbon")
+    (found,) = await ann.search("falcon", filters=filters, scope="current_chat", conversation_id="1")
+    assert (found["memory_type"], found["text"]) == ("unprocessed_message", "the falcon moves to Lisbon")
 
 
 async def test_a_query_is_only_text(everos: RecordingUpstream, ann: User) -> None:

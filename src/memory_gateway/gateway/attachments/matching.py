@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from memory_gateway.gateway.attachments.schemas import Attachment, AttachmentView
-from memory_gateway.kit.text import fold_name
+from memory_gateway.kit.text import fold_name, one_line
 
 # No text that reaches us holds a NUL, so no name can match across two strings
 _BETWEEN = "\0"
@@ -13,7 +13,8 @@ _BETWEEN = "\0"
 def matching(raw: dict[str, Any], attachments: Iterable[Attachment]) -> list[AttachmentView]:
     """The attachments whose name is a substring of a string in ``raw``, in their order, each URI once.
 
-    Names compare as NFC and case-folded. Nothing under a key ``base64`` is looked at: it may be megabytes of code.
+    Names compare as NFC and case-folded, as they are or as one line, which is how the engine shows them. Nothing under
+    a key ``base64`` is looked at: it may be megabytes of code.
     """
     candidates = list(attachments)
     if not candidates:
@@ -25,7 +26,8 @@ def matching(raw: dict[str, Any], attachments: Iterable[Attachment]) -> list[Att
         name = attachment.folded_name
         if (ending := name[-4:]) not in endings:
             endings[ending] = ending in text  # most texts name no file: one look settles all of a kind
-        if endings[ending] and name in text and attachment.internal_uri not in found:
+        is_named = endings[ending] and (name in text or one_line(name) in text)
+        if is_named and attachment.internal_uri not in found:
             found[attachment.internal_uri] = AttachmentView(
                 attachment.content_type, attachment.name, attachment.internal_uri
             )

@@ -27,6 +27,7 @@ _logger = logging.getLogger(__name__)
 HEADER = "Idempotency-Key"
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _CREDENTIALS = ("user_id", "user_key")
+_DEFAULTS = {"app_id": "default", "project_id": "default"}
 _REMEMBERED_MS = 24 * 3_600_000
 _HELD_MS = 15_000
 _RENEW_SECONDS = 5.0
@@ -41,7 +42,8 @@ class StoredReply(Struct, frozen=True):
 
 
 class KeyedRequest(Struct, frozen=True):
-    """A request that may come again. ``body_hash`` is over the canonical body without credentials."""
+    """A request that may come again. ``body_hash`` is over the canonical body without credentials, and without the
+    fields that say what leaving them out says."""
 
     user_id: str
     endpoint: str
@@ -60,7 +62,11 @@ def keyed_request(user_id: str, endpoint: str, key: str, body: bytes) -> KeyedRe
     """``body`` is a JSON object. `InvalidInput` for a key that is not 1 to 255 visible ASCII characters."""
     if not _KEY.fullmatch(key):
         raise InvalidInput("must be 1 to 255 visible ASCII characters", field=HEADER)
-    content = {name: value for name, value in msgspec.json.decode(body).items() if name not in _CREDENTIALS}
+    content = {
+        name: value
+        for name, value in msgspec.json.decode(body).items()
+        if name not in _CREDENTIALS and value is not None and value != _DEFAULTS.get(name)
+    }
     canonical = msgspec.json.encode(content, order="deterministic")
     return KeyedRequest(user_id, endpoint, key, hashlib.sha256(canonical).hexdigest())
 

@@ -1,6 +1,7 @@
 """What a message must be before anything is written. Each fault names its field."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
 
 from memory_gateway.engine.pieces import normal_timestamp
 from memory_gateway.engine.schemas import Message, ToolCall
@@ -12,6 +13,9 @@ MAX_TEXT = 200_000
 # Stand in every piece of their message, so a long one would be stored and indexed many times over
 MAX_SENDER_NAME = 128
 MAX_NAME = 255
+MAX_CALL_ID = 128
+# Far below what a JSON encoder can follow, so that what was stored can always be shown again
+MAX_DEPTH = 32
 _END_OF_YEAR_9999_MS = 253_402_300_799_999
 
 
@@ -31,24 +35,40 @@ def _check_message(message: Message, field: str) -> None:
         raise InvalidInput(reason, field=f"{field}.timestamp")
     if message.role == "tool" and not message.tool_call_id:
         raise InvalidInput("required in a tool message", field=f"{field}.tool_call_id")
+    _check_text(message.tool_call_id, f"{field}.tool_call_id", MAX_CALL_ID)
     for place, call in enumerate(message.tool_calls or ()):
-        _check_call(call, f"{field}.tool_calls.{place}.function")
+        _check_call(call, f"{field}.tool_calls.{place}")
     if isinstance(message.content, str):
         return _check_text(message.content, f"{field}.content")
     for place, item in enumerate(message.content):
         _check_text(item.text, f"{field}.content.{place}.text")
         _check_text(item.name, f"{field}.content.{place}.name", MAX_NAME)
+        _check_depth(item.extras, f"{field}.content.{place}.extras")
     return None
 
 
 def _check_call(call: ToolCall, field: str) -> None:
-    _check_text(call.function.name, f"{field}.name", MAX_NAME)
-    _check_text(call.function.arguments, f"{field}.arguments")
+    _check_text(call.id, f"{field}.id", MAX_CALL_ID)
+    _check_text(call.function.name, f"{field}.function.name", MAX_NAME)
+    _check_text(call.function.arguments, f"{field}.function.arguments")
 
 
 def _check_text(text: str | None, field: str, most: int = MAX_TEXT) -> None:
     if text is not None and len(text) > most:
         raise InvalidInput(f"must have at most {most:,} characters", field=field)
+
+
+def _check_depth(value: Any, field: str) -> None:
+    """An object or list in ``MAX_DEPTH`` others is one too deep."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [inner for outer in level if isinstance(outer, dict | list) for inner in _members(outer)]
+    if any(isinstance(inner, dict | list) for inner in level):
+        raise InvalidInput(f"must be nested at most {MAX_DEPTH} levels deep", field=field)
+
+
+def _members(outer: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return outer.values() if isinstance(outer, dict) else outer
 
 
 async def check_senders(

@@ -17,7 +17,10 @@ MAX_QUERY = 8_000
 
 
 class Question(Struct, frozen=True):
-    """A search that was checked, its defaults filled in. ``filters`` is the caller's own, never looked into."""
+    """A search that was checked, its defaults filled in. ``filters`` is the caller's own, never looked into.
+
+    An empty one is none: joined to a scope's session it would cost the unprocessed messages.
+    """
 
     user_id: str
     query: str
@@ -62,7 +65,7 @@ def question(user_id: str, body: SearchMemories) -> Question:
         min_score=_given(body.min_score),
         include_profile=body.include_profile is not False,
         enable_llm_rerank=body.enable_llm_rerank is not False,
-        filters=UNSET if body.filters is None else body.filters,
+        filters=body.filters or UNSET,
     )
 
 
