@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 BLOCK_TURNS = 1024
@@ -13,6 +14,7 @@ RECORD = np.dtype(
         ("previous", "<u4"),  # 1 + number of the turn before this one in its session, 0 for none
         ("length", "<u2"),  # terms in the turn
         ("speaker", "<u2"),  # participant number
+        ("cues", "<u4"),  # bits of `cues`
         ("time", "<i8"),  # epoch milliseconds
         ("text_hash", "<u8"),  # of the folded text: an exact query finds its turn
     ]
@@ -25,6 +27,15 @@ Scores = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
+class Links(Struct, frozen=True):
+    """How the turns of a space hang together: the turns before and after each in its session, -1 where there is none,
+    and its segment."""
+
+    previous: Turns
+    after: Turns
+    segments: Turns
+
+
 def block_of(turn_no: int) -> int:
     """The number of the block that holds a turn."""
     return turn_no // BLOCK_TURNS
@@ -35,9 +46,10 @@ def load_records(blocks: Iterable[bytes]) -> Records:
     return np.frombuffer(b"".join(blocks), dtype=RECORD)
 
 
-def following(previous: NDArray[np.uint32]) -> Turns:
-    """For each turn the turn after it in its session, or -1. The inverse of ``previous``."""
-    after = np.full(len(previous), -1, dtype=np.int64)
-    has_previous = np.flatnonzero(previous)
-    after[previous[has_previous].astype(np.int64) - 1] = has_previous
-    return after
+def links_of(records: Records) -> Links:
+    """The links that the records hold in one direction, in both."""
+    previous = records["previous"].astype(np.int64) - 1
+    after = np.full(len(records), -1, dtype=np.int64)
+    has_previous = np.flatnonzero(previous >= 0)
+    after[previous[has_previous]] = has_previous
+    return Links(previous, after, records["segment"].astype(np.int64))

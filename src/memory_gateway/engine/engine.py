@@ -7,16 +7,20 @@ from typing import Any
 
 from msgspec import UNSET
 
+from memory_gateway.embeddings.cosine_scale import CosineScales
 from memory_gateway.embeddings.port import Embedder
 from memory_gateway.engine import holdings, store
 from memory_gateway.engine.filters import parse_filter
+from memory_gateway.engine.held_vectors import HeldVectors
 from memory_gateway.engine.ingest import Portion, SessionKey, SessionWriter, portions
 from memory_gateway.engine.items import ItemPlace
 from memory_gateway.engine.listing import get
 from memory_gateway.engine.memory_ids import Kind, reference_of
 from memory_gateway.engine.parse import Parser
+from memory_gateway.engine.people import naming
 from memory_gateway.engine.profiles import StatedFacts, no_stated_facts, profile_items
-from memory_gateway.engine.ranking import QUERY_CHARS, Query, Vector
+from memory_gateway.engine.ranking import QUERY_CHARS, Meaning, Query
+from memory_gateway.engine.recall import load_participants
 from memory_gateway.engine.schemas import (
     AddReply,
     AddRequest,
@@ -60,6 +64,8 @@ class Engine:
         self._parser = parser
         self._embedder = embedder
         self._stated_facts = stated_facts
+        self._scales = None if embedder is None else CosineScales(embedder)
+        self._held = HeldVectors()
         self._worker = None if embedder is None else VectorWorker(database, embedder, leases)
 
     def start(self) -> None:
@@ -115,9 +121,9 @@ class Engine:
         query = Query(
             text=request.query,
             method=request.method,
-            vector=await self._query_vector(request),
-            model=self._embedder.model if self._embedder else "",
+            meaning=await self._meaning(request, caller),
             radius=self._radius(request),
+            now_ms=self._clock(),
             min_score=0.0 if request.min_score is UNSET else request.min_score,
         )
         reply = await self._database.read(lambda transaction: search(transaction, request, query, caller))
@@ -140,20 +146,29 @@ class Engine:
             return request.radius
         return _DEFAULT_RADIUS if request.top_k == -1 else 0.0
 
-    async def _query_vector(self, request: SearchRequest) -> Vector | None:
+    async def _meaning(self, request: SearchRequest, caller: Caller) -> Meaning | None:
         """None where keywords alone shall answer: no embedder, or one that is away or still being loaded."""
         if request.method == "keyword":
             return None
-        if self._embedder is None:
+        if self._embedder is None or self._scales is None:
             if request.method == "vector":
                 raise UpstreamRefused(422, "PROVIDER_NOT_CONFIGURED", "method 'vector' needs an embedder; none is set")
             return None
+        asked = self._meant(self._embedder, self._scales, request, caller)
         if request.method == "vector":
-            return await self._embedder.query(request.query[:QUERY_CHARS])
+            return await asked
         with contextlib.suppress(EmbeddingUnavailable, TimeoutError):  # health says that vectors are missing
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                return await self._embedder.query(request.query[:QUERY_CHARS])
+                return await asked
         return None
+
+    async def _meant(self, embedder: Embedder, scales: CosineScales, request: SearchRequest, caller: Caller) -> Meaning:
+        """A participant's name pulls every turn of that person, so it is embedded neither."""
+        text = request.query[:QUERY_CHARS]
+        space_no = await own_space(self._database, caller, request.app_id, request.project_id)
+        if space_no is not None:
+            text = naming(text, await load_participants(self._database, space_no)).rest
+        return Meaning(await embedder.query(text), embedder.model, await scales.of(text), self._held)
 
     async def get(self, request: GetRequest, caller: Caller) -> GetReply:
         """A page of one kind of memory, in order of time."""
@@ -192,6 +207,7 @@ class Engine:
     async def erase(self, user_id: str) -> None:
         """Forget everything this caller wrote."""
         await holdings.erase(self._database, user_id)
+        self._held.clear()
 
     def export(self, user_id: str) -> AsyncIterator[dict[str, Any]]:
         """Every stored message of this caller."""

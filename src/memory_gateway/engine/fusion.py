@@ -1,53 +1,134 @@
-"""Where channels become one score. All weights stand here.
+"""Where the signs of a turn become one score. All weights stand here.
 
-Every part is brought to 0..1 by constants, not by the candidates at hand, so that scores of different searches
-(the scopes and batches of one request) can be compared.
+A turn's points are a weighted sum. No sign is scaled by the candidates at hand, so that scores of different searches
+(the scopes and batches of one request) can be compared; a cosine is measured in its model's own spread. Weights were
+tuned on one half of LoCoMo and reported on the other: see ``docs/recall.md``.
 """
 
 import numpy as np
+from msgspec import Struct
 
-from memory_gateway.engine.columns import Mask, Scores, Turns
-from memory_gateway.engine.scoring import neighbour
+from memory_gateway.embeddings.cosine_scale import CosineScale
+from memory_gateway.engine.columns import Links, Mask, Scores, Turns
+from memory_gateway.engine.scoring import neighbour, segment_best
 
-TURN_WEIGHT = 0.6
-WINDOW_WEIGHT = 0.4
-KEYWORD_WEIGHT = 0.45
-DENSE_WEIGHT = 0.55
-NEIGHBOUR_SHARE = 0.05
 DENSE_CANDIDATES = 100
-# Cosines of the multilingual e5 family crowd between about 0.75 (unrelated) and 0.95 (the same).
-COSINE_FLOOR, COSINE_CEILING = 0.75, 0.95
 EXACT = 1.0
+SECOND_ROUND = 0.7  # what an answer to a widened query counts for beside one to the query
 _BELOW_EXACT = 0.999
 
 
-def keyword_score(turn: Scores, window: Scores) -> Scores:
-    """The lexical channels as one; 0 for a turn none of whose window matches."""
-    return TURN_WEIGHT * turn + WINDOW_WEIGHT * window
+class Weights(Struct, frozen=True):
+    """What each sign counts for, in points.
 
-
-def dense_score(cosines: Scores) -> Scores:
-    """A cosine on the scale of the keyword score; 0 where there is no vector."""
-    scaled = (cosines - COSINE_FLOOR) / (COSINE_CEILING - COSINE_FLOOR)
-    return np.clip(np.nan_to_num(scaled, nan=0.0), 0.0, 1.0)
-
-
-def hybrid_score(keyword: Scores, cosines: Scores, radius: float) -> Scores:
-    """Keyword hits, and the best of the dense channel at or above the radius.
-
-    A turn whose vector is not there yet is judged by its words alone: it must not fall behind for being new.
+    ``middle`` and ``steep`` bring points to 0..1: half at the middle, e-fold odds every ``steep``.
     """
-    near = np.nan_to_num(cosines, nan=-1.0) >= radius
-    best = np.zeros(len(cosines), dtype=bool)
-    best[strongest(np.where(near, cosines, np.nan), DENSE_CANDIDATES)] = True
-    both = KEYWORD_WEIGHT * keyword + DENSE_WEIGHT * np.where(near, dense_score(cosines), 0.0)
-    return np.where(np.isnan(cosines), keyword, np.where(best | (keyword > 0), both, 0.0))
+
+    cosine: float  # for each standard deviation above the cosine of unrelated texts
+    turn: float  # BM25 of the turn alone, names kept
+    window: float  # BM25 of the windows of three turns that hold it
+    coverage: float  # the share of the query that stands in the window around it
+    length: float  # for each e-fold of its terms: very short turns say little
+    speaker: float  # said by the one participant whom the query names
+    day: float  # said on a day that the query names
+    period: float  # said in the time that the query names, or soon after
+    timed: float  # holds a time expression, where the query asks for a time
+    question: float  # is a question itself
+    answer: float  # follows a question
+    neighbours: float  # a share of the points of the turns before and after it
+    segment: float  # a share of the best points in its segment
+    middle: float
+    steep: float
 
 
-def with_neighbours(scores: Scores, previous: Turns, after: Turns) -> Scores:
-    """A share of the neighbours' scores, for turns that score themselves; still below an exact match."""
-    shared = scores + NEIGHBOUR_SHARE * (neighbour(scores, previous) + neighbour(scores, after))
-    return np.where(scores > 0, np.minimum(shared / (1 + 2 * NEIGHBOUR_SHARE), _BELOW_EXACT), 0.0)
+HYBRID = Weights(
+    cosine=1.0,
+    turn=0.0,
+    window=2.75,
+    coverage=1.0,
+    length=0.52,
+    speaker=2.0,
+    day=1.0,
+    period=2.5,
+    timed=1.5,
+    question=-1.0,
+    answer=0.5,
+    neighbours=0.05,
+    segment=0.5,
+    middle=14.0,
+    steep=2.0,
+)
+KEYWORD = Weights(
+    cosine=0.0,
+    turn=2.75,
+    window=5.5,
+    coverage=1.0,
+    length=0.34,
+    speaker=1.0,
+    day=0.7,
+    period=1.7,
+    timed=1.0,
+    question=-0.7,
+    answer=0.3,
+    neighbours=0.05,
+    segment=0.5,
+    middle=8.5,
+    steep=2.0,
+)
+_COSINE_OF_WORDS = 3.0  # a turn that has no vector yet, and every word of the query, is taken for so many spreads
+
+
+class Signs(Struct, frozen=True):
+    """What is known of each turn for one query: arrays as long as the space, see `Weights`. Masks count as 0 and 1."""
+
+    turn: Scores
+    window: Scores
+    coverage: Scores
+    length: Scores
+    speaker: Mask
+    day: Mask
+    period: Mask
+    timed: Mask
+    question: Mask
+    answer: Mask
+    cosine: Scores | None = None  # in spreads, NaN where there is no vector
+
+
+def in_spreads(cosines: Scores, scale: CosineScale) -> Scores:
+    """Cosines as standard deviations above what unrelated texts have."""
+    return (cosines - scale.unrelated) / scale.spread
+
+
+def points_of(signs: Signs, weights: Weights) -> Scores:
+    """The weighted sum, of each turn by itself."""
+    points = (
+        weights.turn * signs.turn
+        + weights.window * signs.window
+        + weights.coverage * signs.coverage
+        + weights.length * np.log1p(signs.length)
+        + weights.speaker * signs.speaker
+        + weights.day * signs.day
+        + weights.period * signs.period
+        + weights.timed * signs.timed
+        + weights.question * signs.question
+        + weights.answer * signs.answer
+    )
+    if signs.cosine is not None:
+        known = np.where(np.isnan(signs.cosine), _COSINE_OF_WORDS * signs.coverage, signs.cosine)
+        points += weights.cosine * known
+    return np.asarray(points, dtype=np.float64)
+
+
+def in_company(points: Scores, counted: Mask, links: Links, weights: Weights) -> Scores:
+    """The points with a share of the neighbours' and of the segment's best. Only counted turns give any."""
+    own = np.where(counted, points, 0.0)
+    shared = points + weights.neighbours * (neighbour(own, links.previous) + neighbour(own, links.after))
+    return shared + weights.segment * segment_best(shared, links.segments, counted)
+
+
+def score_of(points: Scores, weights: Weights) -> Scores:
+    """Points as 0..1, in the same order, below the score of an exact match."""
+    return _BELOW_EXACT / (1.0 + np.exp(np.clip((weights.middle - points) / weights.steep, -50.0, 50.0)))
 
 
 def with_exact(scores: Scores, exact: Mask) -> Scores:

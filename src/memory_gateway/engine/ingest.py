@@ -17,7 +17,7 @@ from memory_gateway.storage.port import Row, Transaction
 
 TRANSACTION_PIECES = 256
 _LONGEST = 65_535
-_PACK_RECORD = struct.Struct("<IIHHqQ")
+_PACK_RECORD = struct.Struct("<IIHHIqQ")
 _PACK_POSTING = struct.Struct("<IH")
 
 
@@ -158,7 +158,7 @@ class SessionWriter:
         length = min(sum(piece.frequencies.values()), _LONGEST)
         block = block_of(turn_no)
         self._records[block] += _PACK_RECORD.pack(
-            segment_no, self._previous_turn, length, speaker_no, prepared.timestamp_ms, piece.text_hash
+            segment_no, self._previous_turn, length, speaker_no, piece.cues, prepared.timestamp_ms, piece.text_hash
         )
         for term, frequency in piece.frequencies.items():
             self._postings[term, block] += _PACK_POSTING.pack(turn_no, min(frequency, _LONGEST))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from memory_gateway.engine.analysis import index_terms
+from memory_gateway.engine.cues import cues
 from memory_gateway.engine.schemas import ContentItem, DocumentNote, Message, ToolCall
 from memory_gateway.kit.text import collapse, fold
 
@@ -22,13 +23,14 @@ class Piece(msgspec.Struct, frozen=True):
     """One indexed unit: a short message, or a part of a long one. ``label`` names the file it came from.
 
     ``frequencies``: how often each of its search terms stands in it, empty for a message that says nothing.
-    ``text_hash``: see `text_hash`.
+    ``text_hash``: see `text_hash`. ``cues``: see `cues`.
     """
 
     text: str
     label: str | None
     frequencies: dict[str, int]
     text_hash: int
+    cues: int
 
 
 def shown(label: str | None, text: str) -> str:
@@ -93,9 +95,9 @@ def prepare(message: Message, items: list[ParsedItem] | None, repeat: int) -> Pr
 def _indexed(message: Message, label: str | None, text: str) -> Piece:
     said = shown(label, text)
     if not said:
-        return Piece(text, label, {}, text_hash(said))
+        return Piece(text, label, {}, text_hash(said), 0)
     frequencies = Counter(index_terms(f"{speaker_of(message)}: {said}"))
-    return Piece(text, label, frequencies, text_hash(said))
+    return Piece(text, label, frequencies, text_hash(said), cues(text))
 
 
 def digest_of(message: Message) -> str:

@@ -1,27 +1,47 @@
 """Channels to a ranking: which turns, and through them which segments, answer a query."""
 
 from collections import Counter, defaultdict
+from datetime import UTC, datetime
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
+from memory_gateway.embeddings.cosine_scale import CosineScale
 from memory_gateway.engine import store
 from memory_gateway.engine.analysis import content_terms
 from memory_gateway.engine.columns import Mask, Scores
+from memory_gateway.engine.cues import QUESTION, TIMED, asks_for_time
+from memory_gateway.engine.dates import periods
 from memory_gateway.engine.fusion import (
-    dense_score,
-    hybrid_score,
-    keyword_score,
+    DENSE_CANDIDATES,
+    HYBRID,
+    KEYWORD,
+    SECOND_ROUND,
+    Signs,
+    in_company,
+    in_spreads,
+    points_of,
+    score_of,
     strongest,
     with_exact,
-    with_neighbours,
 )
+from memory_gateway.engine.held_vectors import HeldVectors, Vector
 from memory_gateway.engine.items import ScoredTurn
+from memory_gateway.engine.people import Naming, naming
 from memory_gateway.engine.pieces import text_hash
-from memory_gateway.engine.recall import SpaceView, load_postings, load_vectors
+from memory_gateway.engine.recall import SpaceView, load_participants, load_postings
 from memory_gateway.engine.schemas import Method
-from memory_gateway.engine.scoring import bm25, cosine, window_lengths, window_mean, window_postings
+from memory_gateway.engine.scoring import (
+    Term,
+    bm25,
+    both_windows,
+    coverage,
+    in_windows,
+    neighbour,
+    seen_term,
+    window_lengths,
+    window_mean,
+)
 from memory_gateway.kit.text import fold
 from memory_gateway.storage.port import Transaction
 
@@ -30,20 +50,30 @@ QUERY_CHARS = 8_000
 _QUERY_TERMS = 256
 _TURNS_RANKED = 4_000
 _EXPANSION_EPISODES = 3
-_EXPANSION_TERMS = 5
-_LITERAL_SCORE = 0.5
+_EXPANSION_TURNS = 2
+_EXPANSION_TERMS = 3
+_DAY_MS = 86_400_000
+_DAYS_AFTER_A_DAY = 10  # what happened is told soon after
+_DAYS_AFTER_A_PERIOD = 14
 
-Vector = NDArray[np.float32]
+
+class Meaning(Struct, frozen=True):
+    """A question's vector by a model, what its cosines say under that model, and the vectors they are made with."""
+
+    vector: Vector
+    model: str
+    scale: CosineScale
+    held: HeldVectors
 
 
 class Query(Struct, frozen=True):
-    """A question, its vector by a model where there is an embedder, and how it is to be answered."""
+    """A question and how it is to be answered. ``meaning`` is None without an embedder."""
 
     text: str
     method: Method
-    vector: Vector | None
-    model: str
+    meaning: Meaning | None
     radius: float
+    now_ms: int
     min_score: float = 0.0
 
 
@@ -59,92 +89,172 @@ async def rank(transaction: Transaction, view: SpaceView, query: Query) -> list[
     """The segments that answer the query, best first; the same for the same data, always."""
     if not view.visible.any():
         return []
-    cosines = await _cosines(transaction, view, query)
-    wanted = Counter(content_terms(query.text[:QUERY_CHARS])[:_QUERY_TERMS])
-    scores = await _score(transaction, view, query, wanted, cosines)
-    if query.method == "agentic" and (more := await _expansion(transaction, view, wanted, scores)):
-        scores = np.maximum(scores, await _score(transaction, view, query, wanted + more, cosines))
+    named = naming(query.text[:QUERY_CHARS], await load_participants(transaction, view.space_no))
+    ranking = _Ranking(transaction, view, query, named, await _cosines(transaction, view, query))
+    if query.method == "vector":
+        return _by_segment(view, ranking.by_meaning(), 0.0)
+    wanted = _terms(named.rest)
+    scores = await ranking.scores(wanted)
+    if query.method == "agentic" and (more := await ranking.expansion(wanted, scores)):
+        scores = np.maximum(scores, SECOND_ROUND * await ranking.scores(wanted | more))
     return _by_segment(view, scores, query.min_score if query.method == "hybrid" else 0.0)
 
 
-async def _score(
-    transaction: Transaction, view: SpaceView, query: Query, wanted: Counter[str], cosines: Scores | None
-) -> Scores:
-    """The query's score of each turn, 0 for a turn that does not answer or may not be seen."""
-    exact = (view.records["text_hash"] == text_hash(query.text)) & view.visible
-    if query.method == "vector":
-        known = np.zeros(len(view.records)) if cosines is None else np.nan_to_num(cosines, nan=0.0)
-        return with_exact(np.where(view.visible & (known >= query.radius), known, 0.0), exact)
-    turn, window = await _keyword(transaction, view, query, wanted)
-    keyword = keyword_score(turn, window)
-    scores = keyword if cosines is None else hybrid_score(keyword, _seen(cosines, view.visible), query.radius)
-    anchored = turn > 0 if cosines is None else (turn > 0) | (dense_score(_seen(cosines, view.visible)) > 0)
-    scores = np.where(_in_anchored_segment(view, anchored | exact), scores, 0.0)
-    return with_exact(np.where(view.visible, with_neighbours(scores, view.previous, view.after), 0.0), exact)
-
-
-def _seen(scores: Scores, visible: Mask) -> Scores:
-    return np.where(visible, scores, np.nan)
-
-
-def _in_anchored_segment(view: SpaceView, anchored: Mask) -> Mask:
-    """Turns of segments in which at least one turn answers by itself: a neighbour alone makes no hit."""
-    segments = view.records["segment"]
-    held = np.zeros(int(segments.max()) + 1, dtype=bool)
-    held[segments[anchored]] = True
-    return np.asarray(held[segments], dtype=bool)
-
-
 async def _cosines(transaction: Transaction, view: SpaceView, query: Query) -> Scores | None:
-    if query.vector is None or query.method == "keyword":
+    """Of the windows that hold each turn. One made with a deleted turn says nothing of the other."""
+    meaning = query.meaning
+    if meaning is None or query.method == "keyword":
         return None
-    vectors = await load_vectors(transaction, view.space_no, query.model, len(query.vector))
-    return cosine(vectors, query.vector, view.after)
+    turns = len(view.records)
+    own = await meaning.held.cosines(transaction, view.space_no, meaning.model, meaning.vector, turns)
+    own[view.follows_deleted | ~view.visible] = np.nan
+    return both_windows(own, view.links.after)
 
 
-async def _keyword(
-    transaction: Transaction, view: SpaceView, query: Query, wanted: Counter[str]
-) -> tuple[Scores, Scores]:
-    """BM25 of the turns, and of the windows around them."""
-    if not wanted:
-        literal = await _literal(transaction, view, query.text)
-        return literal, literal
-    postings = await load_postings(transaction, view.space_no, wanted)
-    turn = bm25(postings, view.lengths, view.visible)
-    windows = [window_postings(term, view.previous, view.after, view.visible) for term in postings]
-    lengths = window_lengths(view.lengths, view.previous, view.after, view.visible)
-    window = bm25(windows, lengths, view.visible)
-    return turn, window_mean(window, view.previous, view.after, view.visible)
+class _Ranking:
+    """One query on one space. ``cosines`` is None where words alone shall answer."""
+
+    def __init__(
+        self, transaction: Transaction, view: SpaceView, query: Query, named: Naming, cosines: Scores | None
+    ) -> None:
+        self._transaction = transaction
+        self._view = view
+        self._query = query
+        self._named = named
+        self._cosines = cosines
+        self._exact = (view.records["text_hash"] == text_hash(query.text)) & view.visible
+
+    def by_meaning(self) -> Scores:
+        """The cosines themselves, from the radius on."""
+        visible = self._view.visible
+        known = np.zeros(len(visible)) if self._cosines is None else np.nan_to_num(self._cosines, nan=0.0)
+        return with_exact(np.where(visible & (known >= self._query.radius), known, 0.0), self._exact)
+
+    async def scores(self, wanted: frozenset[str]) -> Scores:
+        """The score of each turn for these terms, 0 for a turn that does not answer or may not be seen."""
+        weights = KEYWORD if self._cosines is None else HYBRID
+        signs = self._signs(await self._words(wanted))
+        answers = (signs.turn > 0) | self._exact
+        if self._cosines is not None:
+            answers |= self._nearest(self._cosines)
+        counted = self._view.visible & self._in_segments_of(answers)
+        if self._cosines is None:
+            counted &= (signs.window > 0) | self._exact
+        points = in_company(points_of(signs, weights), counted, self._view.links, weights)
+        return with_exact(np.where(counted, score_of(points, weights), 0.0), self._exact)
+
+    def _signs(self, words: "_Words") -> Signs:
+        view, asked = self._view, self._query.text
+        cues = view.records["cues"]
+        question = (cues & QUESTION) > 0
+        nothing = np.zeros(len(cues), dtype=bool)
+        day, period = self._in_time()
+        return Signs(
+            turn=words.turn,
+            window=words.window,
+            coverage=words.coverage,
+            length=view.lengths,
+            speaker=nothing if self._named.speaker is None else view.records["speaker"] == self._named.speaker,
+            day=day,
+            period=period,
+            timed=(cues & TIMED) > 0 if asks_for_time(asked) else nothing,
+            question=question,
+            answer=neighbour((question & view.visible).astype(np.float64), view.links.previous) > 0,
+            cosine=self._spreads(),
+        )
+
+    def _spreads(self) -> Scores | None:
+        """The cosines in spreads; below the radius they may speak against a turn, but not for it."""
+        if self._cosines is None or self._query.meaning is None:
+            return None
+        spreads = in_spreads(self._cosines, self._query.meaning.scale)
+        return np.where(self._cosines < self._query.radius, np.minimum(spreads, 0.0), spreads)
+
+    def _in_time(self) -> tuple[Mask, Mask]:
+        """Which turns were said on a day that the query names, and which in the time it names or soon after."""
+        times = self._view.records["time"]
+        day, period = np.zeros(len(times), dtype=bool), np.zeros(len(times), dtype=bool)
+        seen = times[self._view.visible]
+        years = range(_year(int(seen.min())), _year(int(seen.max())) + 1)
+        for named in periods(self._query.text[:QUERY_CHARS], self._query.now_ms, years):
+            before, after = (1, _DAYS_AFTER_A_DAY) if named.is_day else (0, _DAYS_AFTER_A_PERIOD)
+            period |= (times >= named.start_ms - before * _DAY_MS) & (times < named.end_ms + after * _DAY_MS)
+            if named.is_day:
+                day |= (times >= named.start_ms) & (times < named.end_ms)
+        return day, period
+
+    def _nearest(self, cosines: Scores) -> Mask:
+        near = np.where(self._view.visible & (cosines >= self._query.radius), cosines, np.nan)
+        best = np.zeros(len(cosines), dtype=bool)
+        best[strongest(near, DENSE_CANDIDATES)] = True
+        return best
+
+    def _in_segments_of(self, answers: Mask) -> Mask:
+        """Turns of segments in which at least one turn answers by itself: a neighbour alone makes no hit."""
+        segments = self._view.links.segments
+        held = np.zeros(int(segments.max()) + 1, dtype=bool)
+        held[segments[answers]] = True
+        return np.asarray(held[segments], dtype=bool)
+
+    async def _words(self, wanted: frozenset[str]) -> "_Words":
+        if not wanted:
+            literal = await self._literal()
+            return _Words(literal, literal, literal)
+        view, (previous, after) = self._view, (self._view.links.previous, self._view.links.after)
+        whole = _terms(self._query.text[:QUERY_CHARS]) | wanted
+        known: dict[str, Term] = {}
+        for term in sorted(whole):
+            known[term] = seen_term(await load_postings(self._transaction, view.space_no, term), view.visible)
+        terms = [known[term] for term in sorted(wanted)]
+        windows = [in_windows(term, previous, after, view.visible) for term in terms]
+        lengths = window_lengths(view.lengths, previous, after, view.visible)
+        return _Words(
+            turn=bm25(list(known.values()), view.lengths, view.visible),
+            window=window_mean(bm25(windows, lengths, view.visible), previous, after, view.visible),
+            coverage=coverage(terms, windows, view.visible),
+        )
+
+    async def _literal(self) -> Scores:
+        """A query of symbols alone has no terms: the turns that hold it as it stands."""
+        found = np.zeros(len(self._view.records))
+        needle = fold(self._query.text.strip())
+        if needle:
+            rows = await self._transaction.fetch(store.TEXTS, {"space_no": self._view.space_no})
+            found[[turn_no for turn_no, label, text in rows if needle in fold(f"{label or ''} {text}")]] = 1.0
+        return np.where(self._view.visible, found, 0.0)
+
+    async def expansion(self, wanted: frozenset[str], scores: Scores) -> frozenset[str]:
+        """Terms that the best episodes of the first round share and the query lacks: the second round's."""
+        best = _by_segment(self._view, scores, 0.0)[:_EXPANSION_EPISODES]
+        shared: Counter[str] = Counter()
+        for turn in (turn for segment in best for turn in segment.turns[:_EXPANSION_TURNS]):
+            params = {"space_no": self._view.space_no, "first": turn.turn_no, "end": turn.turn_no + 1}
+            for row in await self._transaction.fetch(store.TURN_RANGE, params):
+                shared.update(sorted(set(content_terms(row[7]))))
+        telling = [term for term, count in shared.most_common() if count > 1 and term not in wanted]
+        return frozenset(telling[:_EXPANSION_TERMS])
 
 
-async def _literal(transaction: Transaction, view: SpaceView, text: str) -> Scores:
-    """A query of symbols alone has no terms: the turns that hold it as it stands."""
-    scores = np.zeros(len(view.records))
-    needle = fold(text.strip())
-    if needle:
-        rows = await transaction.fetch(store.TEXTS, {"space_no": view.space_no})
-        found = [turn_no for turn_no, label, text in rows if needle in fold(f"{label or ''} {text}")]
-        scores[found] = _LITERAL_SCORE
-    return np.where(view.visible, scores, 0.0)
+class _Words(Struct, frozen=True):
+    """BM25 of the turns, names and all; BM25 of the windows around them; how much of the query stands there."""
+
+    turn: Scores
+    window: Scores
+    coverage: Scores
 
 
-async def _expansion(transaction: Transaction, view: SpaceView, wanted: Counter[str], scores: Scores) -> Counter[str]:
-    """Terms that the best episodes of the first round share and the query lacks: the second round's."""
-    best = _by_segment(view, scores, 0.0)[:_EXPANSION_EPISODES]
-    numbers = [turn.turn_no for segment in best for turn in segment.turns[:2]]
-    shared: Counter[str] = Counter()
-    for number in numbers:
-        params = {"space_no": view.space_no, "first": number, "end": number + 1}
-        for row in await transaction.fetch(store.TURN_RANGE, params):
-            shared.update(set(content_terms(row[7])))
-    telling = [term for term, count in shared.most_common() if count > 1 and term not in wanted]
-    return Counter(telling[:_EXPANSION_TERMS])
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(content_terms(text)[:_QUERY_TERMS])
+
+
+def _year(epoch_ms: int) -> int:
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).year
 
 
 def _by_segment(view: SpaceView, scores: Scores, least: float) -> list[RankedSegment]:
     ranked = strongest(scores, _TURNS_RANKED)
     ranked = ranked[scores[ranked] >= least]
-    numbers = view.records["segment"][ranked]
+    numbers = view.links.segments[ranked]
     segments, first = np.unique(numbers, return_index=True)
     order = np.argsort(first)
     best: defaultdict[int, list[ScoredTurn]] = defaultdict(list)

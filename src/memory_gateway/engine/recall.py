@@ -1,19 +1,19 @@
 """What one search reads of a space, on one snapshot: its arrays, and which of its turns may be seen."""
 
 import json
-from collections import Counter
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from memory_gateway.engine import store
-from memory_gateway.engine.columns import POSTING, Mask, Records, Scores, Turns, following, load_records
+from memory_gateway.engine.columns import POSTING, Links, Mask, Records, Scores, links_of, load_records
 from memory_gateway.engine.filters import Filter, FilteredEpisode
 from memory_gateway.engine.memory_ids import Reference, reference_of, skill_reference
+from memory_gateway.engine.people import Participant
 from memory_gateway.engine.schemas import Caller, MemoryType
 from memory_gateway.engine.scoring import Postings
-from memory_gateway.storage.port import Row, Transaction
+from memory_gateway.storage.port import Reads, Row, Transaction
 
 
 class Segment(Struct, frozen=True):
@@ -51,14 +51,17 @@ class Concealed(Struct, frozen=True):
 
 
 class SpaceView(Struct, frozen=True):
-    """The arrays of a space. ``previous`` and ``after`` link the turns of a session, -1 where there is none."""
+    """The arrays of a space.
+
+    ``follows_deleted``: the turn's vector, made together with the one before it, carries what the caller deleted.
+    """
 
     space_no: int
     records: Records
-    previous: Turns
-    after: Turns
+    links: Links
     lengths: Scores
     visible: Mask
+    follows_deleted: Mask
 
 
 def concealed_elsewhere(space_no: int, caller: Caller, agent_id: str) -> Concealed:
@@ -139,33 +142,27 @@ async def load_space(
     visible = records["length"] > 0  # a message that says nothing answers nothing
     if kept is not None and len(records):
         visible &= np.isin(records["segment"], kept)
+    deleted = np.zeros(len(records), dtype=bool)
     if concealed.segments:
-        visible &= ~np.isin(records["segment"], list(concealed.segments))
-    visible[list(concealed.turns)] = False
-    previous = records["previous"]
+        deleted = np.isin(records["segment"], list(concealed.segments))
+    deleted[list(concealed.turns)] = True
+    links = links_of(records)
     return SpaceView(
-        space_no,
-        records,
-        previous.astype(np.int64) - 1,
-        following(previous),
-        records["length"].astype(np.float64),
-        visible,
+        space_no=space_no,
+        records=records,
+        links=links,
+        lengths=records["length"].astype(np.float64),
+        visible=visible & ~deleted,
+        follows_deleted=(links.previous >= 0) & deleted[links.previous] if len(records) else deleted,
     )
 
 
-async def load_postings(transaction: Transaction, space_no: int, wanted: Counter[str]) -> list[Postings]:
-    """For each distinct term its (turn, frequency) records; an empty array where no turn holds it."""
-    found: list[Postings] = []
-    for term in sorted(wanted):
-        blocks = await transaction.fetch(store.POSTINGS, {"space_no": space_no, "term": term})
-        found.append(np.frombuffer(b"".join(block for (block,) in blocks), dtype=POSTING))
-    return found
+async def load_participants(reads: Reads, space_no: int) -> list[Participant]:
+    """Everybody who ever spoke in the space."""
+    return [Participant(*row) for row in await reads.fetch(store.PARTICIPANTS, {"space_no": space_no})]
 
 
-async def load_vectors(transaction: Transaction, space_no: int, model: str, dimensions: int) -> NDArray[np.float16]:
-    """The vectors of the space's first turns, one row a turn; none while those of another model stand there."""
-    row = await transaction.fetch_one(store.EMBEDDING_MODEL, {"space_no": space_no})
-    if row is None or row[0] != model:
-        return np.zeros((0, dimensions), np.float16)
-    blocks = await transaction.fetch(store.VECTORS, {"space_no": space_no})
-    return np.frombuffer(b"".join(block for (block,) in blocks), dtype=np.float16).reshape(-1, dimensions)
+async def load_postings(transaction: Transaction, space_no: int, term: str) -> Postings:
+    """The (turn, frequency) records of a term, empty where no turn holds it."""
+    blocks = await transaction.fetch(store.POSTINGS, {"space_no": space_no, "term": term})
+    return np.frombuffer(b"".join(block for (block,) in blocks), dtype=POSTING)

@@ -1,4 +1,4 @@
-"""The channels: pure functions over a space's arrays, each giving one score a turn.
+"""The channels: pure functions over a space's arrays, each giving one number a turn.
 
 Statistics are exact for what may be seen: document frequencies and mean lengths count the visible turns only, so a
 search inside a filter ranks as a search in a store that holds nothing else.
@@ -16,13 +16,22 @@ B = 0.75
 _SHORTEST = (K1 + 1) / (1 + K1 * (1 - B))  # what one occurrence counts for as a turn's length goes to nothing
 
 Postings = NDArray[np.void]
+Term = tuple[Turns, Scores]
+"""Where a term stands, turns or windows, and how often in each."""
 
 
-def bm25(postings: Sequence[Postings], lengths: Scores, visible: Mask) -> Scores:
+def seen_term(postings: Postings, visible: Mask) -> Term:
+    """A term in the visible turns."""
+    turns = postings["turn"].astype(np.int64)
+    seen = visible[turns]
+    return turns[seen], postings["frequency"][seen].astype(np.float64)
+
+
+def bm25(terms: Sequence[Term], lengths: Scores, visible: Mask) -> Scores:
     """BM25 (Robertson and Zaragoza 2009) of each turn, as a share of what a very short turn with every term scores.
 
-    0..1, so that different queries and stores compare. ``postings`` hold, for each distinct query term, (turn,
-    frequency) records.
+    0..1, so that different queries and stores compare. ``terms``: the distinct ones of the query; one that stands
+    nowhere counts for nothing.
     """
     scores = np.zeros(len(lengths))
     count = int(visible.sum())
@@ -30,14 +39,25 @@ def bm25(postings: Sequence[Postings], lengths: Scores, visible: Mask) -> Scores
         return scores
     norms = K1 * (1 - B + B * lengths / max(lengths[visible].mean(), 1.0))
     most = 0.0
-    for term in postings:
-        turns = term["turn"].astype(np.int64)
-        seen = visible[turns]
-        turns, frequency = turns[seen], term["frequency"][seen].astype(np.float64)
-        rarity = inverse_frequency(len(turns), count)
-        most += rarity
-        scores[turns] += rarity * frequency * (K1 + 1) / (frequency + norms[turns])
+    for turns, frequency in terms:
+        if len(turns):
+            rarity = inverse_frequency(len(turns), count)
+            most += rarity
+            scores[turns] += rarity * frequency * (K1 + 1) / (frequency + norms[turns])
     return np.minimum(scores / (most * _SHORTEST), 1.0) if most else scores
+
+
+def coverage(terms: Sequence[Term], windows: Sequence[Term], visible: Mask) -> Scores:
+    """Which share of the query stands in the window around each turn, rare terms counting for more. 0..1."""
+    scores = np.zeros(len(visible))
+    count = int(visible.sum())
+    most = 0.0
+    for (turns, _), (around, _) in zip(terms, windows, strict=True):
+        if len(turns):
+            rarity = inverse_frequency(len(turns), count)
+            most += rarity
+            scores[around] += rarity
+    return scores / most if most else scores
 
 
 def inverse_frequency(holding: int, count: int) -> float:
@@ -45,20 +65,14 @@ def inverse_frequency(holding: int, count: int) -> float:
     return float(np.log1p((count - holding + 0.5) / (holding + 0.5)))
 
 
-def window_postings(postings: Postings, previous: Turns, after: Turns, visible: Mask) -> Postings:
-    """The postings of the windows of three neighbouring turns, from those of the turns."""
-    turns = postings["turn"].astype(np.int64)
-    seen = visible[turns]
-    turns, frequency = turns[seen], postings["frequency"][seen]
+def in_windows(term: Term, previous: Turns, after: Turns, visible: Mask) -> Term:
+    """From the turns that hold a term to the windows of three neighbouring turns that hold it."""
+    turns, frequency = term
     spread = np.concatenate([turns, previous[turns], after[turns]])
-    weights = np.concatenate([frequency] * 3)
     inside = spread >= 0
-    inside[inside] = visible[spread[inside]]
-    windows, places = np.unique(spread[inside], return_inverse=True)
-    gathered = np.zeros(len(windows), dtype=postings.dtype)
-    gathered["turn"] = windows
-    gathered["frequency"] = np.minimum(np.bincount(places, weights[inside], len(windows)), 65_535)
-    return gathered
+    held = np.bincount(spread[inside], np.concatenate([frequency] * 3)[inside], len(visible))
+    windows = np.flatnonzero((held > 0) & visible).astype(np.int64)
+    return windows, held[windows].astype(np.float64)
 
 
 def window_lengths(lengths: Scores, previous: Turns, after: Turns, visible: Mask) -> Scores:
@@ -81,14 +95,17 @@ def window_mean(scores: Scores, previous: Turns, after: Turns, visible: Mask) ->
     return np.divide(total, count, out=np.zeros_like(total), where=count > 0)
 
 
-def cosine(vectors: NDArray[np.float16], query: NDArray[np.float32], after: Turns) -> Scores:
-    """Mean cosine of the two windows that hold a turn: (before, it) and (it, next). NaN where there is no vector yet.
+def both_windows(own: Scores, after: Turns) -> Scores:
+    """From the cosine of each turn together with the one before it, to the mean of the two such windows that hold it.
 
-    ``vectors``: one row a turn, of the turn with the one before it.
+    NaN where there is no vector yet.
     """
-    known = len(vectors)
-    own = np.full(len(after), np.nan)
-    # einsum, not a BLAS product: a row's sum must not depend on how many rows stand beside it
-    own[:known] = np.einsum("ij,j->i", vectors.astype(np.float32), query)
     following = np.where(after >= 0, own[after], np.nan) if len(after) else own
-    return np.where(np.isnan(following), own, (own + following) / 2)
+    return np.where(np.isnan(following), own, np.where(np.isnan(own), following, (own + following) / 2))
+
+
+def segment_best(points: Scores, segments: Turns, counted: Mask) -> Scores:
+    """For each turn the best of its segment among the counted, and nothing below 0."""
+    best = np.zeros(int(segments.max(initial=0)) + 1)
+    np.maximum.at(best, segments[counted], points[counted])
+    return np.asarray(best[segments], dtype=np.float64)

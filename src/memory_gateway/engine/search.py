@@ -29,7 +29,7 @@ from memory_gateway.engine.recall import (
 )
 from memory_gateway.engine.schemas import Caller, MemoryKey, RawItem, SearchReply, SearchRequest
 from memory_gateway.engine.segments import Turn
-from memory_gateway.storage.port import Transaction
+from memory_gateway.storage.port import Reads, Transaction
 
 MOST_EPISODES = 100
 MOST_AGENT_ITEMS = 10
@@ -49,10 +49,10 @@ def owner_of(user_id: Any, agent_id: Any) -> str:
     return str(agent_id if user_id is UNSET else user_id)
 
 
-async def own_space(transaction: Transaction, caller: Caller, app_id: str, project_id: str) -> int | None:
+async def own_space(reads: Reads, caller: Caller, app_id: str, project_id: str) -> int | None:
     """The caller's space in an app and project, None before anything was written there."""
     params = {"user_id": caller.user_id or "", "app_id": app_id, "project_id": project_id}
-    row = await transaction.fetch_one(store.FIND_SPACE, params)
+    row = await reads.fetch_one(store.FIND_SPACE, params)
     return None if row is None else int(row[0])
 
 

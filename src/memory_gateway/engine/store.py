@@ -10,7 +10,7 @@ ON CONFLICT (user_id, app_id, project_id) DO NOTHING
 SPACE_COUNTS = """
 SELECT message_count, segment_count, turn_count FROM engine_spaces WHERE space_no = :space_no
 """
-EMBEDDING_MODEL = "SELECT embedding_model FROM engine_spaces WHERE space_no = :space_no"
+EMBEDDED = "SELECT embedding_model, embedded_count FROM engine_spaces WHERE space_no = :space_no"
 UPDATE_COUNTS = """
 UPDATE engine_spaces SET message_count = :message_count, segment_count = :segment_count, turn_count = :turn_count
 WHERE space_no = :space_no
@@ -147,7 +147,9 @@ APPEND_VECTORS = """
 INSERT INTO engine_vectors (space_no, block_no, vectors) VALUES (:space_no, :block_no, :vectors)
 ON CONFLICT (space_no, block_no) DO UPDATE SET vectors = CAST(vectors || excluded.vectors AS BLOB)
 """
-VECTORS = "SELECT vectors FROM engine_vectors WHERE space_no = :space_no ORDER BY block_no"
+VECTORS_FROM = """
+SELECT vectors FROM engine_vectors WHERE space_no = :space_no AND block_no >= :first_block ORDER BY block_no
+"""
 
 SAVE_CASE = """
 INSERT INTO engine_cases (

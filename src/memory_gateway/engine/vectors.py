@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from memory_gateway.embeddings.port import Embedder
 from memory_gateway.engine import store
 from memory_gateway.engine.columns import BLOCK_TURNS, block_of, load_records
+from memory_gateway.engine.held_vectors import as_bytes, stored_model
 from memory_gateway.engine.segments import Turn
 from memory_gateway.kit.errors import EmbeddingUnavailable, MemoryGatewayError
 from memory_gateway.storage.leases import Leases
@@ -70,12 +71,12 @@ async def save_vectors(transaction: Transaction, backlog: Backlog, vectors: NDAr
     """Append the vectors; False where another process has been here meanwhile."""
     moved = await transaction.execute(
         store.MARK_EMBEDDED,
-        {"space_no": backlog.space_no, "count": len(vectors), "expected": backlog.first, "model": model},
+        {"space_no": backlog.space_no, "count": len(vectors), "expected": backlog.first, "model": stored_model(model)},
     )
     if not moved:
         return False
     blocks: defaultdict[int, list[bytes]] = defaultdict(list)
-    for offset, vector in enumerate(vectors.astype(np.float16)):
+    for offset, vector in enumerate(as_bytes(vectors)):
         blocks[block_of(backlog.first + offset)].append(vector.tobytes())
     await transaction.execute_many(
         store.APPEND_VECTORS,
@@ -89,7 +90,7 @@ async def save_vectors(transaction: Transaction, backlog: Backlog, vectors: NDAr
 
 async def drop_outdated(transaction: Transaction, model: str) -> None:
     """Forget vectors of another model, so that they are made anew."""
-    for (space_no,) in await transaction.fetch(store.OUTDATED_SPACES, {"model": model}):
+    for (space_no,) in await transaction.fetch(store.OUTDATED_SPACES, {"model": stored_model(model)}):
         await transaction.execute(store.RESET_VECTORS, {"space_no": space_no})
         await transaction.execute(store.DELETE_VECTORS, {"space_no": space_no})
 
@@ -127,7 +128,7 @@ class VectorWorker:
     async def catch_up(self) -> int:
         """Embed while something is left and the lease holds; the number of turns embedded."""
         model = self._embedder.model
-        while await self._database.fetch_one(store.OUTDATED_SPACES, {"model": model}) is not None:
+        while await self._database.fetch_one(store.OUTDATED_SPACES, {"model": stored_model(model)}) is not None:
             await self._database.write(lambda transaction: drop_outdated(transaction, model))
         done = 0
         failed: set[int] = set()

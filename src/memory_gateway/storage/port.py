@@ -23,6 +23,14 @@ class UniqueViolation(DatabaseFault):
     """A row with the same key exists already."""
 
 
+class Reads(Protocol):
+    """What a transaction can do and, for short reads, the database itself."""
+
+    async def fetch(self, sql: str, params: Params = NO_PARAMS) -> list[Row]: ...
+
+    async def fetch_one(self, sql: str, params: Params = NO_PARAMS) -> Row | None: ...
+
+
 class Transaction(Protocol):
     """One transaction: everything in it is seen together or not at all."""
 
@@ -64,6 +72,10 @@ class Database(Protocol):
 
     async def write(self, work: Work[T]) -> T:
         """Run one write transaction; it is on the disk when this returns."""
+        ...
+
+    async def scrub(self) -> None:
+        """What was deleted is gone from the disk when this returns. `StorageUnavailable` where others hold it back."""
         ...
 
     async def close(self) -> None:

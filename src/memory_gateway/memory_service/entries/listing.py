@@ -7,10 +7,10 @@ import msgspec
 from msgspec import Struct
 
 from memory_gateway.memory_service.entries import store
-from memory_gateway.memory_service.entries.owners import Reads, find_owner
+from memory_gateway.memory_service.entries.owners import find_owner
 from memory_gateway.memory_service.entries.schemas import CATEGORIES, Category, MemoryEntry
 from memory_gateway.memory_service.entries.stored import memory_of
-from memory_gateway.storage.port import Database, Row
+from memory_gateway.storage.port import Database, Reads, Row
 
 _EXPORTED_AT_ONCE = 200
 _DEEP = 500

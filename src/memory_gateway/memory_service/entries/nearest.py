@@ -105,10 +105,11 @@ class Nearest:
             held = _Held(Table(level), level, owner.signature_stamp, chunk_no=held.chunk_no + 1)
             await transaction.execute(store.DROP_SIGNATURES, {**place, "first": held.chunk_no})
         records["stamp"] = np.frombuffer(secrets.token_bytes(8 * len(records)), dtype="<u8")
-        chunk_no, length = held.chunk_no, held.length
-        for chunk_no, length, lines in _chunks(records, max(held.chunk_no, 0), held.length):
+        chunks = list(_chunks(records, max(held.chunk_no, 0), held.length))
+        for chunk_no, _, lines in chunks:
             await transaction.execute(store.APPEND_SIGNATURES, {**place, "chunk_no": chunk_no, "records": lines})
-        held.take_in(records, chunk_no, length)
+        last, length, _ = chunks[-1]
+        held.take_in(records, last, length)
         self._keep(owner, held)
         self._stamp(owner)
 

@@ -1,23 +1,14 @@
 """A user in this room: a number that keeps the user's rows together, and counters that change with every write."""
 
 from collections.abc import Iterator
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from memory_gateway.memory_service.entries import store
-from memory_gateway.storage.port import NO_PARAMS, Params, Row, Transaction
+from memory_gateway.storage.port import Reads, Transaction
 
 _ENTRY_BITS = 32
-
-
-class Reads(Protocol):
-    """What a transaction can do and, for short reads, the database itself."""
-
-    async def fetch(self, sql: str, params: Params = NO_PARAMS) -> list[Row]: ...
-
-    async def fetch_one(self, sql: str, params: Params = NO_PARAMS) -> Row | None: ...
 
 
 class Owner(Struct):
