@@ -58,7 +58,7 @@ def serve(config: Path | None, data_dir: Path | None, only: str | None, **flags:
 
     try:
         run(_settings(config, data_dir=data_dir, **flags), [face for face in FACES if only in {None, face}])
-    except (SettingsError, OSError) as error:
+    except (SettingsError, MemoryGatewayError, OSError) as error:
         raise click.ClickException(str(error)) from error
 
 
@@ -115,9 +115,7 @@ def _with_accounts(settings: Settings, use: Callable[[Any], Any]) -> Any:
         return asyncio.run(run())
     except NotFound as error:
         raise click.ClickException("no such user") from error
-    except MemoryGatewayError as error:
-        raise click.ClickException(error.message) from error
-    except SettingsError as error:
+    except (SettingsError, MemoryGatewayError, OSError) as error:
         raise click.ClickException(str(error)) from error
 
 

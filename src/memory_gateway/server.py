@@ -5,8 +5,9 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Literal
 
 from litestar import Litestar
@@ -21,14 +22,14 @@ from memory_gateway.gateway.accounts.service import Accounts
 from memory_gateway.gateway.app import build_app
 from memory_gateway.gateway.attachments.service import Attachments
 from memory_gateway.gateway.audit.service import Audit
-from memory_gateway.gateway.health import Health
+from memory_gateway.gateway.health import Health, free_bytes_of
 from memory_gateway.gateway.memories import routes as memories_routes
 from memory_gateway.gateway.memories.service import Memories, MemoryRules
 from memory_gateway.gateway.metrics import Metrics
 from memory_gateway.gateway.resources import routes as resources_routes
 from memory_gateway.gateway.resources.service import Resources
 from memory_gateway.kit.clock import epoch_ms, system_clock
-from memory_gateway.kit.errors import MemoryGatewayError
+from memory_gateway.kit.errors import MemoryGatewayError, StorageUnavailable
 from memory_gateway.kit.http_request_id import RequestIdFilter
 from memory_gateway.kit.ids import uuid7_id
 from memory_gateway.kit.serving import listen, new_event_loop, run_workers, serve_apps
@@ -39,8 +40,8 @@ from memory_gateway.memory_service.thinking.service import Thinking
 from memory_gateway.settings import Settings, SettingsError
 from memory_gateway.storage.choose import FILE_NAME, open_database
 from memory_gateway.storage.leases import Leases
-from memory_gateway.storage.migrate import migrate
-from memory_gateway.storage.port import Database
+from memory_gateway.storage.migrate import UnknownMigration, migrate
+from memory_gateway.storage.port import Database, DatabaseFault
 from memory_gateway.upstream.embedded import EmbeddedUpstream, open_engine
 from memory_gateway.upstream.everos import EverosUpstream
 from memory_gateway.upstream.port import Upstream
@@ -80,13 +81,29 @@ class Rooms(Struct, frozen=True):
 
 @asynccontextmanager
 async def open_storage(settings: Settings) -> AsyncIterator[Database]:
-    """The migrated database."""
-    database = open_database(settings)
+    """The migrated database. `SettingsError` where the data folder, or the database in it, cannot be used."""
+    path = settings.data_dir.resolve()
+    with _faults_of(path):
+        database = open_database(settings)
     try:
-        await migrate(database, system_clock)
+        with _faults_of(path):
+            await migrate(database, system_clock)
         yield database
     finally:
         await database.close()
+
+
+@contextmanager
+def _faults_of(data_dir: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError as error:
+        raise SettingsError(f"data_dir: {data_dir} is not a folder") from error
+    except OSError as error:
+        raise SettingsError(f"data_dir: {data_dir} cannot be used: {error.strerror}") from error
+    except (StorageUnavailable, DatabaseFault, UnknownMigration) as error:
+        reason = error.__cause__ or error
+        raise SettingsError(f"data_dir: the database {data_dir / FILE_NAME} cannot be used: {reason}") from error
 
 
 @asynccontextmanager
@@ -248,7 +265,7 @@ def build_gateway(settings: Settings, rooms: Rooms) -> Litestar:
         accounts=rooms.accounts,
         user_export=rooms.user_export,
         user_erasure=rooms.user_erasure,
-        health=Health(rooms.database, rooms.upstream),
+        health=Health(rooms.database, rooms.upstream, free_bytes_of(settings.data_dir)),
         metrics=metrics,
         admin_key=admin_key(settings),
         max_body_bytes=settings.max_body_bytes,
@@ -334,12 +351,32 @@ def _run(settings: Settings, listeners: list[tuple[Face, socket.socket]]) -> Non
         runner.run(_serve(settings, listeners))
 
 
+def _listener(settings: Settings, face: Face) -> socket.socket:
+    port = settings.gateway_port if face == "gateway" else settings.service_port
+    try:
+        return listen(settings.host, port)
+    except OSError as error:
+        raise SettingsError(f"{face}_port: {error}") from error
+
+
+async def _look_at_data(settings: Settings, faces: Sequence[Face]) -> None:
+    """Open what every worker will open; the schema is up to date and the secrets are made when this returns."""
+    async with open_storage(settings):
+        if "gateway" in faces:
+            key_secret(settings)
+            admin_key(settings)
+
+
 def serve(settings: Settings, faces: Sequence[Face] = FACES) -> None:
-    """Serve until SIGTERM or SIGINT; requests in flight are finished."""
+    """Serve until SIGTERM or SIGINT; requests in flight are finished.
+
+    What cannot be used raises `SettingsError` before anybody is told that the server is up.
+    """
+    _log_to_stderr(settings)
     if "service" in faces:
-        Access(settings.host, settings.service_token)  # refuses before anybody is told that the service is up
-    ports = {"gateway": settings.gateway_port, "service": settings.service_port}
-    listeners = [(face, listen(settings.host, ports[face])) for face in faces]
+        Access(settings.host, settings.service_token)
+    listeners = [(face, _listener(settings, face)) for face in faces]
+    asyncio.run(_look_at_data(settings, faces))
     for face, listener in listeners:
         host, port = listener.getsockname()[:2]
         print(f"{_NAMES[face]} on http://{host}:{port}", flush=True)  # noqa: T201 - what a person waits for
@@ -347,5 +384,4 @@ def serve(settings: Settings, faces: Sequence[Face] = FACES) -> None:
     if settings.workers == 1:
         _run(settings, listeners)
     else:
-        _log_to_stderr(settings)
         run_workers(settings.workers, _run, (settings, listeners))

@@ -111,6 +111,18 @@ async def test_a_scanned_pdf_is_read_from_its_pictures(read: Read) -> None:
 
 
 @needs_ocr
+async def test_what_was_left_out_of_a_picture_is_said(read: Read) -> None:
+    image = pytest.importorskip("PIL.Image").open(PICTURE).convert("1")
+    target = io.BytesIO()
+    blank = image.resize((9_000, 9_000))
+    blank.paste(1, (0, 0, 9_000, 9_000))
+    image.save(target, "TIFF", save_all=True, append_images=[blank] * 3, compression="group4")
+    found = await read(target.getvalue(), "scan.tif")
+    assert (found.status, found.error) == ("success", "only the first 3 pages were read")
+    assert "Invoice 2024-118" in found.text
+
+
+@needs_ocr
 async def test_a_picture_without_words_is_no_failure(read: Read) -> None:
     target = io.BytesIO()
     pytest.importorskip("PIL.Image").new("RGB", (200, 100), "white").save(target, "PNG")

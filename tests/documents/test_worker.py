@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
 from memory_gateway.documents import Extraction, Extractor
+from memory_gateway.documents.turns import reading_for
 from memory_gateway.documents.worker import Children
 
 pytestmark = pytest.mark.slow
@@ -23,8 +25,9 @@ STOPPED = Extraction("", "failed", "reading the document failed: it may be damag
 CHILD = """
 import os, pathlib, signal, sys, time
 from memory_gateway.documents import child, parsers
-def parse(path, mime_type, limit_chars):
-    text = pathlib.Path(path).read_text()
+def parse(path, mime_type, limit_chars, seconds):
+    return parsers.Parsed(say(pathlib.Path(path).read_text()))
+def say(text):
     match text:
         case "pid": return str(os.getpid())
         case "session": return str(os.getsid(0))
@@ -103,8 +106,9 @@ async def test_a_resting_child_that_was_killed_is_replaced(tmp_path: Path) -> No
         say = sayer(Extractor(children), tmp_path)
         victim = psutil.Process(int((await say("pid")).text))
         victim.kill()
-        while victim.is_running() and victim.status() != psutil.STATUS_ZOMBIE:
-            await asyncio.sleep(0.01)
+        with suppress(psutil.NoSuchProcess):  # it goes between two looks
+            while victim.status() != psutil.STATUS_ZOMBIE:
+                await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
         assert await say("hello") == Extraction("hello", "success")
 
@@ -174,9 +178,9 @@ async def test_the_child_knows_no_secrets(tmp_path: Path, monkeypatch: pytest.Mo
     "reply",
     [
         "no json\\n",
-        '{"error": null, "truncated": false, "size": 999999999999, "last": false}\\n',
-        '{"error": null, "truncated": false, "size": -1, "last": false}\\n',
-        '{"error": null, "truncated": false, "size": 1, "last": "maybe"}\\nx',
+        '{"error": null, "unread": null, "truncated": false, "size": 999999999999, "last": false}\\n',
+        '{"error": null, "unread": null, "truncated": false, "size": -1, "last": false}\\n',
+        '{"error": null, "unread": null, "truncated": false, "size": 1, "last": "maybe"}\\nx',
         "x" * 200_000,
     ],
 )
@@ -202,8 +206,24 @@ async def test_one_child_is_used_again_until_it_says_it_was_the_last_time(tmp_pa
 async def test_no_more_children_than_allowed(tmp_path: Path) -> None:
     async with Children(command(CHILD), size=2) as children:
         say = sayer(Extractor(children), tmp_path)
-        pids = [found.text for found in await asyncio.gather(*(say("slow") for _ in range(6)))]
-    assert len(set(pids)) == 2
+        said = []
+        for user_id in ("ann", "anna", "a_b"):
+            with reading_for(user_id):
+                said += [say("slow") for _ in range(2)]
+        found = await asyncio.gather(*said)
+    assert len({one.text for one in found}) == 2
+
+
+async def test_a_users_slow_documents_leave_a_child_for_others(tmp_path: Path) -> None:
+    async with Children(command(CHILD), size=2) as children:
+        say = sayer(Extractor(children), tmp_path)
+        with reading_for("ann"):
+            hanging = [say("hang") for _ in range(3)]
+        with reading_for("anna"):
+            assert await asyncio.wait_for(say("hello"), 20) == Extraction("hello", "success")
+        for one in hanging:
+            one.cancel()
+        await asyncio.gather(*hanging, return_exceptions=True)
 
 
 async def test_a_child_that_rests_long_enough_goes(tmp_path: Path) -> None:

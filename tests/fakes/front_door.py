@@ -108,6 +108,7 @@ class FrontDoor:
         )
         self.user_erasure = UserErasure(database, self.clock, participants, self.upstream, self.storage_root)
         self.metrics = Metrics()
+        self.free_bytes = 1 << 40
 
     def app(
         self,
@@ -121,7 +122,7 @@ class FrontDoor:
             accounts=self.accounts,
             user_export=self.user_export,
             user_erasure=self.user_erasure,
-            health=Health(self.database, self.upstream),
+            health=Health(self.database, self.upstream, lambda: self.free_bytes),
             metrics=self.metrics,
             admin_key=ADMIN_KEY.encode(),
             max_body_bytes=max_body_bytes,

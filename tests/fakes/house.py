@@ -15,7 +15,7 @@ from memory_gateway.gateway.accounts.service import Accounts
 from memory_gateway.gateway.app import build_app
 from memory_gateway.gateway.attachments.service import Attachments
 from memory_gateway.gateway.audit.service import Audit
-from memory_gateway.gateway.health import Health
+from memory_gateway.gateway.health import Health, free_bytes_of
 from memory_gateway.gateway.memories import routes as memories_routes
 from memory_gateway.gateway.memories.service import Memories, MemoryRules
 from memory_gateway.gateway.metrics import Metrics
@@ -73,7 +73,7 @@ class House:
             accounts=self.accounts,
             user_export=UserExport(self.audit, [self.accounts, *rooms], upstream, self.storage_root, folder / "tmp"),
             user_erasure=UserErasure(database, self.clock, rooms, upstream, self.storage_root),
-            health=Health(database, upstream),
+            health=Health(database, upstream, free_bytes_of(folder)),
             metrics=Metrics(),
             admin_key=ADMIN_KEY.encode(),
             max_body_bytes=72 * MIB,

@@ -1,10 +1,12 @@
 """Health, metrics, and the API pages."""
 
 import re
+from pathlib import Path
 
 import httpx
 import pytest
 
+from memory_gateway.gateway.health import DiskState, Health, free_bytes_of
 from memory_gateway.kit.errors import StorageUnavailable, UpstreamUnreachable
 from memory_gateway.storage.port import DatabaseFault
 from memory_gateway.storage.sqlite import SqliteDatabase
@@ -22,6 +24,7 @@ async def test_health_tells_the_upstreams_state_and_capabilities(client: httpx.A
         "status": "ok",
         "upstream": {"name": "embedded", "healthy": True, "backlog": 12, "details": {}},
         "database": {"healthy": True},
+        "disk": {"healthy": True, "reason": None},
         "capabilities": capabilities,
     }
 
@@ -50,6 +53,29 @@ async def test_a_database_that_cannot_serve_is_degraded(
         reply = await client.get("/health")
     assert (reply.status_code, reply.json()["status"]) == (200, "degraded")
     assert reply.json()["database"] == {"healthy": False}
+
+
+async def test_a_disk_that_is_nearly_full_is_degraded_and_says_so(client: httpx.AsyncClient, front: FrontDoor) -> None:
+    front.free_bytes = (256 << 20) - 1
+    full = await client.get("/health")
+    assert (full.status_code, full.json()["status"]) == (200, "degraded")
+    assert full.json()["disk"] == {"healthy": False, "reason": "less than 256 MiB are free for the data folder"}
+    front.free_bytes += 1
+    assert (await client.get("/health")).json()["status"] == "ok"
+
+
+async def test_a_disk_that_cannot_be_asked_is_degraded(database: SqliteDatabase, front: FrontDoor) -> None:
+    def free_bytes() -> int:
+        raise OSError("Input/output error")
+
+    report = await Health(database, front.upstream, free_bytes).report()
+    assert (report.status, report.disk) == ("degraded", DiskState(False, "the data folder does not answer"))
+
+
+def test_free_bytes_are_those_of_the_folders_disk(tmp_path: Path) -> None:
+    assert free_bytes_of(tmp_path)() > 0
+    with pytest.raises(OSError, match="No such file"):
+        free_bytes_of(tmp_path / "nowhere")()
 
 
 async def test_requests_are_counted_by_method_route_and_the_status_that_was_sent(

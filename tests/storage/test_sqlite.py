@@ -1,4 +1,5 @@
 import asyncio
+import random
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -257,3 +258,73 @@ async def test_a_writer_who_goes_away_does_not_disturb_the_others(database: Sqli
     leaving.cancel()
     await add(database, "staying")
     assert "staying" in await texts(database)
+
+
+def test_every_pragma_is_in_force(tmp_path: Path) -> None:
+    """A string of statements is run only as far as its rows are fetched."""
+    connection = connect(tmp_path / "test.db")
+    wanted = {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "temp_store": 2,
+        "secure_delete": 1,
+        "journal_size_limit": 67_108_864,
+    }
+    assert {name: connection.execute(f"PRAGMA {name}").fetchall()[0][0] for name in wanted} == wanted
+    connection.close()
+
+
+def holders(folder: Path, word: bytes) -> list[str]:
+    return [path.name for path in folder.iterdir() if word in path.read_bytes()]
+
+
+async def test_what_was_deleted_is_in_no_file_after_a_scrub(database: SqliteDatabase, tmp_path: Path) -> None:
+    """Rows of two owners are written in turns and of growing length, so that their pages are split again and again."""
+    order = random.Random(1)
+    for number in order.sample(range(2000), 2000):
+        owner = "gone" if number % 2 else "kept"
+        row = {"id": number, "text": f"{owner}{number} " * order.randint(1, 40)}
+        await database.write(partial(_execute, "INSERT INTO note (id, text) VALUES (:id, :text)", row))
+    await database.write(partial(_execute, "DELETE FROM note WHERE text LIKE 'gone%'", {}))
+    assert holders(tmp_path, b"gone") != []
+    await database.scrub()
+    assert holders(tmp_path, b"gone") == []
+    assert len(await texts(database)) == 1000
+    await add(database, "later")
+    await database.close()
+    assert holders(tmp_path, b"gone") == []
+    assert holders(tmp_path, b"later") == ["test.db"]
+
+
+async def _execute(sql: str, params: dict[str, Any], transaction: Transaction) -> None:
+    await transaction.execute(sql, params)
+
+
+async def test_a_scrub_waits_for_a_reader_of_an_older_state_and_then_says_that_it_cannot(
+    database: SqliteDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_SCRUB_BUSY_MS", 10)
+    await add(database, "gone")
+    reader = connect(tmp_path / "test.db")
+    reader.execute("BEGIN")
+    assert reader.execute(TEXTS).fetchall() == [("gone",)]
+    await database.write(partial(_execute, "DELETE FROM note", {}))
+    with pytest.raises(StorageUnavailable, match="still being read"):
+        await database.scrub()
+    scrubbing = asyncio.create_task(database.scrub())
+    await asyncio.sleep(0.05)
+    reader.close(True)
+    await scrubbing
+    assert holders(tmp_path, b"gone") == []
+
+
+async def test_writes_go_on_during_and_after_a_scrub(database: SqliteDatabase) -> None:
+    await asyncio.gather(database.scrub(), *(add(database, str(number)) for number in range(20)), database.scrub())
+    assert len(await texts(database)) == 20
+
+
+def test_a_file_that_is_no_database_is_said_in_the_words_of_the_port(tmp_path: Path) -> None:
+    (tmp_path / "test.db").write_bytes(b"something else " * 100)
+    with pytest.raises(StorageUnavailable) as refused:
+        SqliteDatabase(tmp_path / "test.db")
+    assert isinstance(refused.value.__cause__, apsw.NotADBError)

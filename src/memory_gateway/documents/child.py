@@ -25,42 +25,45 @@ _MOST_DOCUMENTS = 200
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One document."""
+    """One document. After ``seconds`` the parent gives it up."""
 
     path: str
     mime_type: str
     limit_chars: int
+    seconds: float
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """``size`` bytes of UTF-8 follow. ``last``: the process ends now."""
+    """``size`` bytes of UTF-8 follow. ``unread``: why not all was read. ``last``: the process ends now."""
 
     error: str | None
+    unread: str | None
     truncated: bool
     size: int
     last: bool
 
 
-def read_document(request: Request) -> tuple[str, str | None]:
-    """Text and no error, or no text and one sentence."""
+def read_document(request: Request) -> tuple[parsers.Parsed, str | None]:
+    """What was read and no error, or nothing and one sentence."""
     try:
-        return parsers.parse(Path(request.path), request.mime_type, request.limit_chars), None
+        return parsers.parse(Path(request.path), request.mime_type, request.limit_chars, request.seconds), None
     except parsers.Unreadable as error:
-        return "", str(error)
+        return parsers.NOTHING, str(error)
     except MemoryError:
-        return "", "reading the document takes more memory than is allowed"
+        return parsers.NOTHING, "reading the document takes more memory than is allowed"
     except Exception as error:  # noqa: BLE001 - whatever a parser raises, the document is what could not be read
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
-        return "", parsers.UNREADABLE
+        return parsers.NOTHING, parsers.UNREADABLE
 
 
 def _answer(request: Request, output: BinaryIO, *, last: bool) -> bool:
     """Write the reply; whether it was the last."""
-    text, error = read_document(request)
+    parsed, error = read_document(request)
     last = last or _has_grown()
-    kept = text[: request.limit_chars].replace("\r\n", "\n").replace("\0", "")
+    kept = parsed.text[: request.limit_chars].replace("\r\n", "\n").replace("\0", "")
     content = kept.encode("utf-8", "replace")
-    reply = Reply(error=error, truncated=len(text) > request.limit_chars, size=len(content), last=last)
+    truncated = len(parsed.text) > request.limit_chars
+    reply = Reply(error=error, unread=parsed.unread, truncated=truncated, size=len(content), last=last)
     output.write(msgspec.json.encode(reply) + b"\n" + content)
     output.flush()
     return last

@@ -14,6 +14,7 @@ from memory_gateway.documents import plain
 from memory_gateway.documents.child import Request
 from memory_gateway.documents.parsers import UNREADABLE, has_ocr
 from memory_gateway.documents.sniff import HEAD_BYTES, UNKNOWN, is_text, sniff
+from memory_gateway.documents.turns import whose
 from memory_gateway.documents.worker import STOPPED, Children, ChildStopped
 from memory_gateway.kit.errors import StorageUnavailable
 
@@ -22,7 +23,10 @@ INLINE_BYTES = 1 << 20
 
 
 class Extraction(Struct, frozen=True):
-    """``error`` is one sentence without paths, set exactly when ``status`` is failed. A picture may hold no text."""
+    """``error`` is one sentence without paths: why nothing was read, or of a success why not all of it was.
+
+    ``truncated``: there was more text than was asked for. A picture may hold no text.
+    """
 
     text: str
     status: Literal["success", "failed"]
@@ -70,7 +74,7 @@ class Extractor:
             return _failed(reason)
         if is_text(mime_type) and size <= INLINE_BYTES:
             return await asyncio.to_thread(_inline, path, limit_chars)
-        return await self._in_child(Request(str(path), mime_type, limit_chars), timeout)
+        return await self._in_child(Request(str(path), mime_type, limit_chars, timeout))
 
     async def extract_bytes(
         self,
@@ -89,16 +93,16 @@ class Extractor:
         finally:
             await asyncio.to_thread(path.unlink, missing_ok=True)
 
-    async def _in_child(self, request: Request, seconds: float) -> Extraction:
+    async def _in_child(self, request: Request) -> Extraction:
         try:
-            reply, text = await self._children.ask(request, seconds)
+            reply, text = await self._children.ask(request, whose.get())
         except TimeoutError:
-            return _failed(f"reading the document took longer than {math.ceil(seconds)} s")
+            return _failed(f"reading the document took longer than {math.ceil(request.seconds)} s")
         except ChildStopped:
             return _failed(STOPPED)
         if reply.error is not None:
             return _failed(reply.error)
-        return Extraction(text, "success", truncated=reply.truncated)
+        return Extraction(text, "success", reply.unread, truncated=reply.truncated)
 
 
 def _look(path: Path, name: str, mime_type: str) -> tuple[int, str]:

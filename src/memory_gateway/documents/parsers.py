@@ -7,12 +7,16 @@ off; the OCR models lie in their package; onnxruntime is told to send no usage f
 import asyncio
 import importlib.util
 import io
+import math
 import os
 import re
+import time
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+from msgspec import Struct
 
 from memory_gateway.documents.plain import decode
 from memory_gateway.documents.sniff import is_text
@@ -27,6 +31,9 @@ UNREADABLE = "the document cannot be read: it is damaged or of a kind that is no
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _MOST_PIXELS = 100_000_000
 _MOST_PAGES = 50
+_MOST_PIXELS_IN_ALL = 200_000_000  # fifty sheets of A4 at 200 dots an inch
+_SHARE_FOR_PAGES = 0.75  # of a document's time: the page that is begun last must still be in time
+_MANY_PIXELS = "the picture has too many pixels"
 _DETECTION_SIDE = 1280
 
 
@@ -34,18 +41,34 @@ class Unreadable(Exception):
     """The message is one sentence for the person who sent the document."""
 
 
+class Parsed(Struct, frozen=True):
+    """``unread`` is one sentence on what was left out, or None."""
+
+    text: str
+    unread: str | None = None
+
+
+NOTHING = Parsed("")
+
+
 def has_ocr() -> bool:
     """Whether the packages of the ``ocr`` extra are installed. Imports nothing."""
     return all(importlib.util.find_spec(package) for package in ("rapidocr", "onnxruntime"))
 
 
-def parse(path: Path, mime_type: str, limit_chars: int) -> str:
-    """The document's text, perhaps longer than ``limit_chars``. Raises `Unreadable`, or whatever a library raises."""
+def parse(path: Path, mime_type: str, limit_chars: int, seconds: float = math.inf) -> Parsed:
+    """The document's text, perhaps longer than ``limit_chars``; of pictures, the pages that can be read in time.
+
+    Raises `Unreadable`, or whatever a library raises.
+    """
+    until = time.monotonic() + _SHARE_FOR_PAGES * seconds
     if is_text(mime_type):
-        return _plain(path, limit_chars)
+        return Parsed(_plain(path, limit_chars))
     if mime_type.startswith("image/") and mime_type != "image/svg+xml":
-        return _picture(path)
-    return _document(path.read_bytes(), mime_type)
+        pages = _Pages(until)
+        pages.read(path)
+        return pages.parsed()
+    return _document(path.read_bytes(), mime_type, until)
 
 
 def _plain(path: Path, limit_chars: int) -> str:
@@ -57,24 +80,27 @@ def _plain(path: Path, limit_chars: int) -> str:
     return text
 
 
-def _document(content: bytes, mime_type: str) -> str:
-    text = "\n\n".join(document.content.strip() for document in asyncio.run(_parsed(content, mime_type)))
-    text = _ESCAPED.sub(r"\1", text)
-    if not text.strip() and mime_type == "application/pdf" and has_ocr():
-        text = _scan(content)
-    if not text.strip():
+def _document(content: bytes, mime_type: str, until: float) -> Parsed:
+    text = "\n\n".join(document.content.strip() for document in asyncio.run(_extracted(content, mime_type)))
+    parsed = Parsed(_ESCAPED.sub(r"\1", text))
+    if not parsed.text.strip() and mime_type == "application/pdf" and has_ocr():
+        parsed = _scan(content, until)
+    if not parsed.text.strip():
         raise Unreadable(NO_TEXT)
-    return text
+    return parsed
 
 
-def _scan(content: bytes) -> str:
+def _scan(content: bytes, until: float) -> Parsed:
     """The text of a PDF whose pages are pictures."""
-    (document,) = asyncio.run(_parsed(content, "application/pdf", images=True))
-    pages = islice(document.images or (), _MOST_PAGES)
-    return "\n\n".join(filter(None, (_picture(io.BytesIO(page.data)) for page in pages)))
+    (document,) = asyncio.run(_extracted(content, "application/pdf", images=True))
+    pages = _Pages(until)
+    for picture in document.images or ():
+        if not pages.read(io.BytesIO(picture.data)):
+            break
+    return pages.parsed()
 
 
-async def _parsed(content: bytes, mime_type: str, *, images: bool = False) -> "list[xberg.ExtractedDocument]":
+async def _extracted(content: bytes, mime_type: str, *, images: bool = False) -> "list[xberg.ExtractedDocument]":
     import xberg  # noqa: PLC0415 - heavy
 
     config = xberg.ExtractionConfig(
@@ -101,18 +127,45 @@ def _sentence(message: str) -> str:
     return UNREADABLE
 
 
-def _picture(source: Path | BinaryIO) -> str:
-    from PIL import Image, ImageSequence  # noqa: PLC0415 - comes with the ocr extra
+class _Pages:
+    """The pages of one document, read until there are too many of them, or of their pixels, or the time is up."""
 
-    Image.MAX_IMAGE_PIXELS = _MOST_PIXELS // 2  # Pillow raises above twice this, before it unpacks anything
-    try:
-        with Image.open(source) as image:
-            pages = islice(ImageSequence.Iterator(image), _MOST_PAGES if image.format == "TIFF" else 1)
-            return "\n\n".join(filter(None, map(_page, pages)))
-    except Image.DecompressionBombError as error:
-        raise Unreadable("the picture has too many pixels") from error
-    except (OSError, SyntaxError, ValueError) as error:
-        raise Unreadable(UNREADABLE) from error
+    def __init__(self, until: float) -> None:
+        self._until = until
+        self._texts: list[str] = []
+        self._pixels = 0
+        self._is_cut = False
+
+    def read(self, source: Path | BinaryIO) -> bool:
+        """Read a picture's pages; False where the rest of the document is to be left out. Raises `Unreadable`."""
+        from PIL import Image, ImageSequence  # noqa: PLC0415 - comes with the ocr extra
+
+        Image.MAX_IMAGE_PIXELS = _MOST_PIXELS // 2  # Pillow raises above twice this, before it unpacks anything
+        try:
+            with Image.open(source) as image:
+                pages = ImageSequence.Iterator(image)
+                self._is_cut = not all(map(self._add, pages if image.format == "TIFF" else islice(pages, 1)))
+        except Image.DecompressionBombError as error:
+            if not self._texts:
+                raise Unreadable(_MANY_PIXELS) from error
+            self._is_cut = True
+        except (OSError, SyntaxError, ValueError) as error:
+            raise Unreadable(UNREADABLE) from error
+        return not self._is_cut
+
+    def parsed(self) -> Parsed:
+        pages = "page was" if len(self._texts) == 1 else f"{len(self._texts)} pages were"
+        return Parsed("\n\n".join(filter(None, self._texts)), f"only the first {pages} read" if self._is_cut else None)
+
+    def _add(self, page: Any) -> bool:
+        """Read the page, unless it goes too far: its size is known before it is unpacked."""
+        self._pixels += page.width * page.height
+        if len(self._texts) == _MOST_PAGES or self._pixels > _MOST_PIXELS_IN_ALL:
+            return False
+        if self._texts and time.monotonic() > self._until:
+            return False
+        self._texts.append(_page(page))
+        return True
 
 
 def _page(image: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Self
 import msgspec
 
 from memory_gateway.documents.child import Reply, Request
+from memory_gateway.documents.turns import Turns
 
 COMMAND = (sys.executable, "-P", "-m", "memory_gateway.documents.child")
 CHILDREN = 2
@@ -84,11 +85,11 @@ class Child:
 
 
 class Children:
-    """Up to ``size`` children; one that rests longer than ``idle_seconds`` is let go."""
+    """Up to ``size`` children, taken in turns by users; one that rests longer than ``idle_seconds`` is let go."""
 
     def __init__(self, command: Sequence[str] = COMMAND, size: int = CHILDREN, idle_seconds: float = IDLE_SECONDS):
         self._command = command
-        self._free = asyncio.Semaphore(size)
+        self._turns = Turns(size)
         self._resting: dict[Child, asyncio.TimerHandle] = {}
         self._leaving: set[asyncio.Task[None]] = set()
         self._idle_seconds = idle_seconds
@@ -101,13 +102,13 @@ class Children:
     ) -> None:
         await self.close()
 
-    async def ask(self, request: Request, seconds: float) -> tuple[Reply, str]:
-        """Waits for a free child, then at most ``seconds``. Raises `ChildStopped` and `TimeoutError`."""
-        async with self._free:
+    async def ask(self, request: Request, user_id: str) -> tuple[Reply, str]:
+        """Waits for this user's turn, then as long as the request says. Raises `ChildStopped` and `TimeoutError`."""
+        async with self._turns.place(user_id):
             child = self._wake() or await Child.start(self._command)
             keep = False
             try:
-                async with asyncio.timeout(seconds):
+                async with asyncio.timeout(request.seconds):
                     reply, text = await child.ask(request)
                 keep = not reply.last
                 return reply, text

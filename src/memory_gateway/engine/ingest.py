@@ -271,7 +271,9 @@ class SessionWriter:
     async def _save_segment(self, segment: _Segment) -> None:
         run = segment.open
         place = {"space_no": self._space_no, "segment_no": run.segment_no}
-        turns = [Turn(*row) for row in await self._transaction.fetch(store.TURNS_OF_SEGMENT, place)]
+        turns: list[Turn] = []
+        if not segment.is_open:
+            turns = [Turn(*row) for row in await self._transaction.fetch(store.TURNS_OF_SEGMENT, place)]
         await self._transaction.execute(
             store.SAVE_SEGMENT,
             {

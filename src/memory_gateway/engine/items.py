@@ -41,7 +41,11 @@ def iso_time(timestamp_ms: int) -> str:
 
 
 def episode_item(place: ItemPlace, segment: Segment, turns: list[Turn], *, partly_hidden: bool) -> RawItem:
-    """An episode as `get` lists it. Where turns are hidden, subject and summary are made anew without them."""
+    """An episode as `get` lists it.
+
+    Subject and summary are stored when a segment closes; before that, and where turns are hidden, they are made anew.
+    """
+    stored = bool(segment.subject) and not partly_hidden
     return {
         "id": memory_id(place.owner_id, "ep", segment.created_ms, place.reference(segment.segment_no)),
         "user_id": place.owner_id,
@@ -50,8 +54,8 @@ def episode_item(place: ItemPlace, segment: Segment, turns: list[Turn], *, partl
         "session_id": segment.session_id,
         "timestamp": iso_time(segment.last_ms),
         "sender_ids": json.loads(segment.senders),
-        "summary": summary(turns) if partly_hidden else segment.summary,
-        "subject": subject(turns) if partly_hidden else segment.subject,
+        "summary": segment.summary if stored else summary(turns),
+        "subject": segment.subject if stored else subject(turns),
         "episode": transcript(turns),
         "type": "Conversation",
     }

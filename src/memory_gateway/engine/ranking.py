@@ -1,7 +1,9 @@
 """Channels to a ranking: which turns, and through them which segments, answer a query."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 
 import numpy as np
 from msgspec import Struct
@@ -85,10 +87,10 @@ class RankedSegment(Struct, frozen=True):
     turns: tuple[ScoredTurn, ...]
 
 
-async def rank(transaction: Transaction, view: SpaceView, query: Query) -> list[RankedSegment]:
+async def rank(transaction: Transaction, view: SpaceView, query: Query) -> Iterator[RankedSegment]:
     """The segments that answer the query, best first; the same for the same data, always."""
     if not view.visible.any():
-        return []
+        return iter(())
     named = naming(query.text[:QUERY_CHARS], await load_participants(transaction, view.space_no))
     ranking = _Ranking(transaction, view, query, named, await _cosines(transaction, view, query))
     if query.method == "vector":
@@ -225,7 +227,7 @@ class _Ranking:
 
     async def expansion(self, wanted: frozenset[str], scores: Scores) -> frozenset[str]:
         """Terms that the best episodes of the first round share and the query lacks: the second round's."""
-        best = _by_segment(self._view, scores, 0.0)[:_EXPANSION_EPISODES]
+        best = islice(_by_segment(self._view, scores, 0.0), _EXPANSION_EPISODES)
         shared: Counter[str] = Counter()
         for turn in (turn for segment in best for turn in segment.turns[:_EXPANSION_TURNS]):
             params = {"space_no": self._view.space_no, "first": turn.turn_no, "end": turn.turn_no + 1}
@@ -251,7 +253,7 @@ def _year(epoch_ms: int) -> int:
     return datetime.fromtimestamp(epoch_ms / 1000, UTC).year
 
 
-def _by_segment(view: SpaceView, scores: Scores, least: float) -> list[RankedSegment]:
+def _by_segment(view: SpaceView, scores: Scores, least: float) -> Iterator[RankedSegment]:
     ranked = strongest(scores, _TURNS_RANKED)
     ranked = ranked[scores[ranked] >= least]
     numbers = view.links.segments[ranked]
@@ -260,8 +262,6 @@ def _by_segment(view: SpaceView, scores: Scores, least: float) -> list[RankedSeg
     best: defaultdict[int, list[ScoredTurn]] = defaultdict(list)
     for turn_no, segment_no in zip(ranked[:FACT_CANDIDATES].tolist(), numbers[:FACT_CANDIDATES].tolist(), strict=True):
         best[segment_no].append(ScoredTurn(turn_no, float(scores[turn_no])))
-    leaders = scores[ranked[first[order]]].tolist()
-    return [
-        RankedSegment(segment_no, score, tuple(best.get(segment_no, ())))
-        for segment_no, score in zip(segments[order].tolist(), leaders, strict=True)
-    ]
+    for place in order:
+        segment_no = int(segments[place])
+        yield RankedSegment(segment_no, float(scores[ranked[first[place]]]), tuple(best.get(segment_no, ())))

@@ -1,6 +1,9 @@
 """``GET /health``: 200 as long as the process answers; what is wrong stands in the body. Open to everybody."""
 
 import asyncio
+import shutil
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -14,6 +17,7 @@ from memory_gateway.upstream.port import Upstream, UpstreamHealth
 
 PING = "SELECT 1"
 _PATIENCE_SECONDS = 5.0
+_LEAST_FREE_MIB = 256
 
 
 class UpstreamState(msgspec.Struct, frozen=True):
@@ -31,29 +35,45 @@ class DatabaseState(msgspec.Struct, frozen=True):
     healthy: bool
 
 
+class DiskState(msgspec.Struct, frozen=True):
+    """Whether the data folder can take more; ``reason`` says why not."""
+
+    healthy: bool
+    reason: str | None = None
+
+
 class HealthReply(msgspec.Struct, frozen=True):
     """``degraded``: some requests will fail or find less; ``capabilities`` says which."""
 
     status: Literal["ok", "degraded"]
     upstream: UpstreamState
     database: DatabaseState
+    disk: DiskState
     capabilities: dict[str, bool]
 
 
-class Health:
-    """Asks the database and the upstream how they are."""
+def free_bytes_of(folder: Path) -> Callable[[], int]:
+    """Measures how much the disk of this folder still takes. Raises `OSError`."""
+    return lambda: shutil.disk_usage(folder).free
 
-    def __init__(self, database: Database, upstream: Upstream) -> None:
+
+class Health:
+    """Asks the database, the disk and the upstream how they are."""
+
+    def __init__(self, database: Database, upstream: Upstream, free_bytes: Callable[[], int]) -> None:
         self._database = database
         self._upstream = upstream
+        self._free_bytes = free_bytes
 
     async def report(self) -> HealthReply:
         upstream = await self._ask_upstream()
         database = DatabaseState(await self._database_answers())
+        disk = await self._look_at_disk()
         return HealthReply(
-            "ok" if upstream.healthy and database.healthy else "degraded",
+            "ok" if upstream.healthy and database.healthy and disk.healthy else "degraded",
             UpstreamState(upstream.name, upstream.healthy, upstream.backlog, upstream.details),
             database,
+            disk,
             upstream.capabilities,
         )
 
@@ -63,6 +83,16 @@ class Health:
                 return await self._upstream.health()
         except (MemoryGatewayError, DatabaseFault, TimeoutError):
             return UpstreamHealth(self._upstream.name, healthy=False, capabilities={})
+
+    async def _look_at_disk(self) -> DiskState:
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                free = await asyncio.to_thread(self._free_bytes)  # a disk that hangs must not hold the loop
+        except OSError:  # as is a timeout
+            return DiskState(healthy=False, reason="the data folder does not answer")
+        if free < _LEAST_FREE_MIB << 20:
+            return DiskState(healthy=False, reason=f"less than {_LEAST_FREE_MIB} MiB are free for the data folder")
+        return DiskState(healthy=True)
 
     async def _database_answers(self) -> bool:
         try:

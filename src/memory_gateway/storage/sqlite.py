@@ -6,6 +6,7 @@ import contextvars
 import logging
 import queue
 import threading
+import time
 from collections.abc import Awaitable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -23,6 +24,9 @@ _log = logging.getLogger(__name__)
 
 _GROUP_LIMIT = 256
 _BUSY_TIMEOUT_MS = 30_000
+_MOST_REWRITTEN_BYTES = 1 << 30  # a few seconds in which others' writes wait
+_SCRUB_TRIES = 20
+_SCRUB_BUSY_MS = 250
 _TAKEN_KEY = {apsw.SQLITE_CONSTRAINT_UNIQUE, apsw.SQLITE_CONSTRAINT_PRIMARYKEY, apsw.SQLITE_CONSTRAINT_ROWID}
 _UNAVAILABLE = (
     apsw.BusyError,
@@ -40,15 +44,18 @@ _UNAVAILABLE = (
 
 
 def connect(path: Path) -> apsw.Connection:
-    """A connection with the product's pragmas: WAL, and a commit that is on the disk before it returns."""
+    """A connection with the product's pragmas.
+
+    WAL; a commit is on the disk before it returns; what is deleted is overwritten, at no cost that could be measured.
+    """
     connection = apsw.Connection(str(path))
     connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
     # else a join is planned anew whenever a parameter changes, which takes ten times as long as a read by key
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.execute(
-        "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA temp_store = memory; PRAGMA cache_size = -8000; "
-        "PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; PRAGMA mmap_size = 268435456"
-    )
+        "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA temp_store = memory; PRAGMA secure_delete = on; "
+        "PRAGMA journal_size_limit = 67108864"
+    ).fetchall()  # the statements behind one that gives a row are run when the row is fetched
     return connection
 
 
@@ -64,7 +71,13 @@ def drive(work: Awaitable[T]) -> T:
 
 
 def translated(error: apsw.Error) -> Exception:
-    """The driver's exception in the words of the port."""
+    """The driver's exception in the words of the port, and itself as the cause."""
+    fault = _fault(error)
+    fault.__cause__ = error
+    return fault
+
+
+def _fault(error: apsw.Error) -> Exception:
     if getattr(error, "extendedresult", None) in _TAKEN_KEY:  # an attribute that the driver's stubs do not know
         return UniqueViolation(str(error))
     if isinstance(error, _UNAVAILABLE):
@@ -222,12 +235,18 @@ def _settle_all(group: list[_Job[Any]]) -> None:
 
 
 class SqliteDatabase:
-    """The `Database` port on one SQLite file, which several processes may open at once."""
+    """The `Database` port on one SQLite file, which several processes may open at once.
+
+    What cannot be opened raises as `Database` says.
+    """
 
     def __init__(self, path: Path, *, readers: int = 2) -> None:
         self._path = path
-        self._writer = _Writer(path)
-        self._inline = connect(path)
+        try:
+            self._writer = _Writer(path)
+            self._inline = connect(path)
+        except apsw.Error as error:
+            raise translated(error) from error
         self._local = threading.local()
         self._reader_connections: list[apsw.Connection] = []
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="sqlite-reader")
@@ -269,6 +288,9 @@ class SqliteDatabase:
         self._writer.submit(job)
         return await job.waiter
 
+    async def scrub(self) -> None:
+        await asyncio.to_thread(self._scrub)
+
     async def close(self) -> None:
         if self._closed:
             return
@@ -278,6 +300,28 @@ class SqliteDatabase:
         self._readers.shutdown(wait=True)
         for connection in (*self._reader_connections, self._inline):
             connection.close()
+
+    def _scrub(self) -> None:
+        """Deleted rows were overwritten where they lay, but a page that was ever split may hold copies of its old rows.
+
+        So the file is written anew, unless it is so large that others would wait too long, and then the log is emptied.
+        Whoever reads an older state holds the log back, and a try at it holds writers back: so short tries, and many.
+        """
+        try:
+            with contextlib.closing(connect(self._path)) as connection:
+                if self._path.stat().st_size <= _MOST_REWRITTEN_BYTES:
+                    connection.execute("PRAGMA temp_store = file")  # the new file need not fit into memory
+                    connection.execute("VACUUM")
+                else:
+                    _log.warning("the database is too large to be written anew: old copies of erased rows may stay")
+                connection.set_busy_timeout(_SCRUB_BUSY_MS)
+                for _ in range(_SCRUB_TRIES):
+                    if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0] == 0:
+                        return
+                    time.sleep(_SCRUB_BUSY_MS / 1000)
+        except apsw.Error as error:
+            raise translated(error) from error
+        raise StorageUnavailable("what was deleted is still being read; its traces are removed later")
 
     def _read(self, work: Work[T]) -> T:
         connection = self._reader_connection()

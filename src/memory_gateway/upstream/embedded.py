@@ -1,12 +1,12 @@
 """The embedded engine as an upstream: in process, but for large files, which a child process reads and indexes."""
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from memory_gateway.documents.extract import Extractor
+from memory_gateway.documents.turns import reading_for
 from memory_gateway.embeddings.port import Embedder
 from memory_gateway.engine.engine import Engine
 from memory_gateway.engine.parse import Parser
@@ -28,7 +28,7 @@ from memory_gateway.kit.clock import Clock, system_clock
 from memory_gateway.settings import Settings
 from memory_gateway.storage.leases import Leases
 from memory_gateway.storage.port import Database
-from memory_gateway.upstream.indexing import index_in_child
+from memory_gateway.upstream.indexing import IndexingChildren
 from memory_gateway.upstream.port import Erasure, UpstreamHealth, UpstreamTraits
 
 
@@ -59,7 +59,7 @@ class EmbeddedUpstream:
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine = engine
         self._settings = settings
-        self._one_child = asyncio.Semaphore(1)
+        self._children = IndexingChildren(settings)
 
     @property
     def name(self) -> str:
@@ -79,9 +79,9 @@ class EmbeddedUpstream:
     async def add(self, request: AddRequest, caller: Caller) -> AddReply:
         """Findable when this returns. A large file of the gateway's own costs this process neither memory nor time."""
         if not any(self._is_large(path) for path in caller.own_files.values()):
-            return await self._engine.add(request, caller)
-        async with self._one_child:
-            reply = await index_in_child(self._settings, request, caller)
+            with reading_for(caller.user_id or ""):
+                return await self._engine.add(request, caller)
+        reply = await self._children.index(request, caller)
         self._engine.wake()
         return reply
 
@@ -104,6 +104,7 @@ class EmbeddedUpstream:
         return await self._engine.within(request, episode_ids, caller)
 
     async def erase(self, user_id: str) -> Erasure:
+        await self._children.stop(user_id)
         await self._engine.erase(user_id)
         return Erasure(erased=True)
 

@@ -56,25 +56,53 @@ def _path(kind: type, value: Any) -> Any:
     raise TypeError(f"cannot read {kind.__name__} in the child")
 
 
-async def index_in_child(settings: Settings, request: AddRequest, caller: Caller) -> AddReply:
-    """Run `add` in a child process.
+class IndexingChildren:
+    """One child at a time. Those of a user who is erased are stopped."""
 
-    `UpstreamRefused` for what it refused or could not do, `UpstreamUnreachable` where it did not start or a signal
-    ended it.
-    """
-    job = IndexingJob(
-        settings=settings,
-        session_id=request.session_id,
-        app_id=request.app_id,
-        project_id=request.project_id,
-        messages=request.messages,
-        user_id=caller.user_id,
-        own_files={uri: str(path) for uri, path in caller.own_files.items()},
-    )
-    answer = await _ask_child(msgspec.json.encode(job, enc_hook=_plain))
-    if answer.reply is None:
-        raise UpstreamRefused(answer.status, answer.code, answer.message)
-    return answer.reply
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._one = asyncio.Semaphore(1)
+        self._at_work: dict[asyncio.subprocess.Process, str | None] = {}
+
+    async def index(self, request: AddRequest, caller: Caller) -> AddReply:
+        """Run `add` in a child process.
+
+        `UpstreamRefused` for what it refused or could not do, `UpstreamUnreachable` where it did not start or a signal
+        ended it.
+        """
+        job = IndexingJob(
+            settings=self._settings,
+            session_id=request.session_id,
+            app_id=request.app_id,
+            project_id=request.project_id,
+            messages=request.messages,
+            user_id=caller.user_id,
+            own_files={uri: str(path) for uri, path in caller.own_files.items()},
+        )
+        async with self._one:
+            answer = await self._ask_child(msgspec.json.encode(job, enc_hook=_plain), caller.user_id)
+        if answer.reply is None:
+            raise UpstreamRefused(answer.status, answer.code, answer.message)
+        return answer.reply
+
+    async def stop(self, user_id: str) -> None:
+        """End the child that works for this user. One that begins later sees for itself that the user is erased."""
+        for child in [child for child, owner in self._at_work.items() if owner == user_id]:
+            await _end(child)
+
+    async def _ask_child(self, job: bytes, user_id: str | None) -> IndexingAnswer:
+        child = await _start_child()
+        self._at_work[child] = user_id
+        try:
+            output = await _exchange(child, job)
+        finally:
+            del self._at_work[child]
+            await _end(child)
+        if child.returncode is None or child.returncode < 0:
+            raise UpstreamUnreachable("the indexing process was stopped")
+        if child.returncode:
+            raise UpstreamRefused(500, "INTERNAL_ERROR", "the indexing process ended early")
+        return msgspec.json.decode(output, type=IndexingAnswer)
 
 
 async def _start_child() -> asyncio.subprocess.Process:
@@ -89,20 +117,11 @@ async def _start_child() -> asyncio.subprocess.Process:
         raise UpstreamUnreachable("the indexing process could not be started") from error
 
 
-async def _ask_child(job: bytes) -> IndexingAnswer:
-    child = await _start_child()
-    try:
-        output = await _exchange(child, job)
-    finally:
-        if child.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                child.kill()
-            await child.wait()
-    if child.returncode is None or child.returncode < 0:
-        raise UpstreamUnreachable("the indexing process was stopped")
-    if child.returncode:
-        raise UpstreamRefused(500, "INTERNAL_ERROR", "the indexing process ended early")
-    return msgspec.json.decode(output, type=IndexingAnswer)
+async def _end(child: asyncio.subprocess.Process) -> None:
+    if child.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+        await child.wait()
 
 
 async def _exchange(child: asyncio.subprocess.Process, job: bytes) -> bytes:
@@ -122,11 +141,13 @@ async def _index(job: IndexingJob) -> AddReply:
     # imported here: the parent imports this module and needs none of it twice
     from memory_gateway.storage.choose import open_database  # noqa: PLC0415
     from memory_gateway.upstream.embedded import open_engine  # noqa: PLC0415
+    from memory_gateway.upstream.fence import FencedDatabase  # noqa: PLC0415
 
     request = AddRequest(job.session_id, job.messages, job.app_id, job.project_id)
     caller = Caller(user_id=job.user_id, own_files={uri: Path(path) for uri, path in job.own_files.items()})
-    database = open_database(job.settings)
+    database = FencedDatabase(open_database(job.settings), job.user_id or "")
     try:
+        await database.check()
         async with open_engine(job.settings, database, None, holder=f"indexing:{os.getpid()}") as engine:
             return await engine.add(request, caller)
     finally:

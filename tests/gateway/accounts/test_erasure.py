@@ -194,3 +194,38 @@ async def test_what_a_late_request_wrote_is_swept_once_no_request_can_be_left(fr
     front.clock.forward(seconds=7200)
     await front.user_erasure.resume_erasures()
     assert room.forgotten == ["ann", "ann"]
+
+
+async def test_an_erasure_ends_only_when_its_traces_are_gone_from_the_disk(
+    front: FrontDoor, room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def busy() -> None:
+        raise StorageUnavailable("still being read")
+
+    await front.accounts.create("ann")
+    with monkeypatch.context() as patch:
+        patch.setattr(front.database, "scrub", busy)
+        for erase in (front.user_erasure.erase("ann"), front.user_erasure.resume_erasures()):
+            with pytest.raises(StorageUnavailable):
+                await erase
+    assert await front.database.fetch("SELECT cleared_at FROM users") == [(None,)]
+    await front.user_erasure.resume_erasures()
+    [(cleared_at,)] = await front.database.fetch("SELECT cleared_at FROM users")
+    assert cleared_at is not None
+
+
+async def test_many_erasures_that_go_on_are_scrubbed_once(front: FrontDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+    scrubs: list[None] = []
+
+    async def scrub() -> None:
+        scrubs.append(None)
+
+    for user_id in ("ann", "anna", "a_b"):
+        await front.accounts.create(user_id)
+        await front.user_erasure.erase(user_id)
+    monkeypatch.setattr(front.database, "scrub", scrub)
+    await front.user_erasure.resume_erasures()
+    assert scrubs == []
+    front.clock.forward(seconds=3600)
+    await front.user_erasure.resume_erasures()
+    assert scrubs == [None]

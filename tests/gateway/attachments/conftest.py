@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from memory_gateway.gateway.attachments.schemas import StagedAttachments
 from memory_gateway.gateway.attachments.service import Attachments
 from memory_gateway.kit.ids import uuid7_id
 from memory_gateway.storage.sqlite import SqliteDatabase
@@ -24,3 +25,8 @@ async def attachments(database: SqliteDatabase, clock: TurnedClock, storage_root
     attachments = Attachments(database, clock, uuid7_id, storage_root)
     yield attachments
     await attachments.close()
+
+
+async def committed(attachments: Attachments, staged: StagedAttachments) -> None:
+    """Write the rows in a transaction of their own, as an add does in its last one."""
+    await attachments._database.write(lambda transaction: attachments.commit_in(transaction, staged))

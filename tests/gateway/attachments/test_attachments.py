@@ -15,6 +15,7 @@ from memory_gateway.kit.errors import InvalidInput, StorageUnavailable
 from memory_gateway.kit.files import file_uri
 from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes.clock import TurnedClock
+from tests.gateway.attachments.conftest import committed
 
 HERE = ("default", "default")
 CAT = b"not really a picture"
@@ -50,7 +51,7 @@ async def add(
     app_id: str = "default",
 ) -> StagedAttachments:
     staged = await attachments.stage(user_id, app_id, "default", session_id, (said(*items),))
-    await attachments.commit(staged)
+    await committed(attachments, staged)
     return staged
 
 
@@ -62,7 +63,7 @@ async def live(attachments: Attachments, user_id: str = "ann", *session_ids: str
 async def test_text_makes_no_attachment(attachments: Attachments, database: SqliteDatabase, storage_root: Path) -> None:
     messages = (Message("ann", "user", 1, "see cat.png"), said(ContentItem("text", text="see cat.png")))
     staged = await attachments.stage("ann", *HERE, "chat:1", messages)
-    await attachments.commit(staged)
+    await committed(attachments, staged)
     assert staged == StagedAttachments("ann")
     assert await database.fetch(ROWS) == []
     assert not storage_root.exists()
@@ -125,7 +126,7 @@ async def test_a_uri_wins_over_base64(attachments: Attachments, database: Sqlite
 
 async def test_all_items_of_all_messages_count(attachments: Attachments) -> None:
     messages = (said(link("https://a.example/1.png"), picture()), said(link("https://a.example/2.png")))
-    await attachments.commit(await attachments.stage("ann", *HERE, "chat:1", messages))
+    await committed(attachments, await attachments.stage("ann", *HERE, "chat:1", messages))
     assert [one.name for one in await live(attachments)] == ["1.png", "cat.png", "2.png"]
 
 
@@ -191,8 +192,8 @@ async def test_two_adds_at_once_map_the_same_file_once(
 ) -> None:
     first = await attachments.stage("ann", *HERE, "chat:1", (said(picture()),))
     second = await attachments.stage("ann", *HERE, "chat:1", (said(picture()),))
-    await attachments.commit(first)
-    await attachments.commit(second)
+    await committed(attachments, first)
+    await committed(attachments, second)
     assert [row[7] for row in await database.fetch(ROWS)] == [first.rows[0].internal_uri]
     clock.forward(seconds=120)
     assert await attachments.sweep() == 1
@@ -292,5 +293,5 @@ async def test_an_add_under_way_while_its_user_is_erased_writes_no_row(
     staged = await attachments.stage("ann", *HERE, "chat:1", (said(picture()),))
     await attachments.erase("ann")
     with pytest.raises(StorageUnavailable):
-        await attachments.commit(staged)
+        await committed(attachments, staged)
     assert await database.fetch(ROWS) == []

@@ -16,6 +16,7 @@ from memory_gateway.kit.files import NewFile
 from memory_gateway.kit.ids import uuid7_id
 from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes.clock import TurnedClock
+from tests.gateway.attachments.conftest import committed
 
 ITEM = ContentItem("image", base64=base64.b64encode(b"cat").decode(), name="cat.png")
 INTENTS = "SELECT folder FROM file_intents"
@@ -115,7 +116,7 @@ async def test_work_of_a_living_process_is_left_alone(
     staged = await staged_by(attachments)
     clock.forward(seconds=30)
     assert await Attachments(database, clock, uuid7_id, storage_root).sweep() == 0
-    await attachments.commit(staged)
+    await committed(attachments, staged)
     assert all_files(storage_root) == ["cat.png"]
 
 
@@ -128,7 +129,7 @@ async def test_a_lease_is_renewed_while_its_folder_is_in_use(
         clock.forward(seconds=50)
         await asyncio.sleep(0.05)
         assert await attachments.sweep() == 0
-    await attachments.commit(staged)
+    await committed(attachments, staged)
     await asyncio.sleep(0.05)
     assert attachments.intents._in_use == set()
 
@@ -137,7 +138,7 @@ async def test_kept_files_are_never_swept(
     attachments: Attachments, storage_root: Path, next_start: Callable[[], Attachments]
 ) -> None:
     staged = await staged_by(attachments)
-    await attachments.commit(staged)
+    await committed(attachments, staged)
     await attachments.discard(staged)
     assert await next_start().sweep() == 0
     assert all_files(storage_root) == ["cat.png"]
@@ -150,7 +151,7 @@ async def test_who_comes_after_a_sweep_is_refused(
     staged = await staged_by(attachments)
     await next_start().sweep()
     with pytest.raises(StorageUnavailable):
-        await attachments.commit(staged)
+        await committed(attachments, staged)
     assert await database.fetch(ROWS) == []
 
 
@@ -165,7 +166,7 @@ async def test_who_comes_in_the_middle_of_a_sweep_is_refused_as_well(
         patch.setattr(intents.FileIntents, "remove", crash)
         await next_start().sweep()
     with pytest.raises(StorageUnavailable):
-        await attachments.commit(staged)
+        await committed(attachments, staged)
     assert await database.fetch(ROWS) == []
 
 
@@ -174,7 +175,7 @@ async def test_the_lease_of_a_file_that_another_add_was_quicker_with_runs_out(
 ) -> None:
     monkeypatch.setattr(intents, "_RENEW_SECONDS", 0.001)
     for staged in [await staged_by(attachments), await staged_by(attachments)]:
-        await attachments.commit(staged)
+        await committed(attachments, staged)
     await asyncio.sleep(0.05)
     clock.forward(seconds=intents.LEASE_MS / 1000 + 1)
     await asyncio.sleep(0.05)

@@ -39,8 +39,8 @@ async def crash(*_: object, **__: object) -> None:
     raise Crash
 
 
-async def upload(process: Process, content: bytes = SMALL) -> UploadReply:
-    async with process.resources.receive("ann", "notes.txt") as file:
+async def upload(process: Process, content: bytes = SMALL, user_id: str = "ann") -> UploadReply:
+    async with process.resources.receive(user_id, "notes.txt") as file:
         await file.write(content)
         return await process.resources.keep(file, UploadFields())
 
@@ -150,8 +150,8 @@ async def test_unfinished_indexing_goes_on_after_a_restart(
 ) -> None:
     """A process that ends in order gives its leases back, so the next one need not wait."""
     indexing_goes_on = upstream.hold("add")
-    for number in range(3):
-        await upload(process, BIG + bytes([number]))
+    for user_id in ("ann", "anna", "a_b"):
+        await upload(process, BIG, user_id)
     await asyncio.sleep(0.05)
     assert upstream.in_flight == 2
     await process.close()
@@ -160,6 +160,49 @@ async def test_unfinished_indexing_goes_on_after_a_restart(
     indexing_goes_on.set()
     start("two").resources.resume()
     await until(database, "indexed", "indexed", "indexed")
+
+
+async def test_one_users_many_files_do_not_hold_up_those_of_others(
+    process: Process, database: SqliteDatabase, upstream: RecordingUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "_LOOKED_AT", 4)
+    indexing_goes_on = upstream.hold("add")
+    for number in range(9):
+        await upload(process, BIG + bytes([number]))
+    await asyncio.sleep(0.05)
+    assert served(upstream) == ["ann"]
+    for user_id in ("anna", "a_b", "axb"):
+        for number in range(2):
+            await upload(process, BIG + bytes([number]), user_id)
+    await asyncio.sleep(0.05)
+    assert served(upstream) == ["ann", "anna"]
+    indexing_goes_on.set()
+    await until(database, *["indexed"] * 15)
+    assert sorted(served(upstream)[2:5]) == ["a_b", "ann", "axb"]
+    assert sorted(served(upstream)[:8]) == ["a_b", "a_b", "ann", "ann", "anna", "anna", "axb", "axb"]
+
+
+def served(upstream: RecordingUpstream) -> list[str]:
+    return [str(caller.user_id) for caller in upstream.callers("add")]
+
+
+async def test_a_worker_does_not_ask_again_and_again_for_what_another_process_has(
+    process: Process, start: StartProcess, upstream: RecordingUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upstream.hold("add")
+    await upload(process, BIG)
+    looks: list[str] = []
+    other = start("two")
+    acquire = other.resources._indexer._leases.acquire
+
+    async def counted(name: str, *, seconds: float) -> bool:
+        looks.append(name)
+        return await acquire(name, seconds=seconds)
+
+    monkeypatch.setattr(other.resources._indexer._leases, "acquire", counted)
+    other.resources.resume()
+    await asyncio.sleep(0.1)
+    assert 1 <= len(looks) <= 2
 
 
 async def test_two_processes_never_index_the_same_resource(

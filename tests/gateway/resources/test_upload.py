@@ -176,6 +176,68 @@ async def test_the_same_bytes_again_make_a_missing_mapping(
     assert await database.fetch(MAPPINGS) == before
 
 
+@pytest.mark.parametrize("lost", ["the file", "the folder", "a part of it"])
+async def test_the_same_bytes_again_mend_a_lost_file(
+    lost: str,
+    client: httpx.AsyncClient,
+    ann: dict[str, str],
+    anna: dict[str, str],
+    upstream: RecordingUpstream,
+    storage_root: Path,
+    database: SqliteDatabase,
+) -> None:
+    resource = (await upload(client, ann)).json()["resource"]
+    [path] = all_files(storage_root)
+    if lost == "a part of it":
+        path.write_bytes(NOTES[:5])
+    else:
+        path.unlink()
+    if lost == "the folder":
+        path.parent.rmdir()
+    await upload(client, anna)
+    again = await upload(client, ann, name="other name.txt")
+    assert (again.status_code, again.json()) == (200, {"resource": resource, "created": False})
+    assert (await client.get(f"/resources/{resource['id']}/content", headers=ann)).content == NOTES
+    assert [one for one in all_files(storage_root) if "ann" in one.parts] == [path]
+    assert [one.name for one in path.parent.parent.iterdir()] == [resource["id"]]
+    assert len(upstream.requests("add")) == 2
+    assert await database.fetch(INTENTS) == []
+
+
+async def test_a_resource_that_failed_for_want_of_its_file_is_read_once_it_is_mended(
+    client: httpx.AsyncClient, ann: dict[str, str], upstream: RecordingUpstream, storage_root: Path
+) -> None:
+    upstream.fail("add", FileNotFoundError("notes.txt"))
+    resource = (await upload(client, ann, BIG)).json()["resource"]
+    assert (await settled(client, ann, resource["id"]))[0] == "failed"
+    [path] = all_files(storage_root)
+    path.unlink()
+    found: list[bytes] = []
+
+    def read(request: AddRequest) -> AddReply:
+        found.append(path.read_bytes())
+        return AddReply(1, "accumulated")
+
+    upstream.reply("add", read)
+    await upload(client, ann, BIG)
+    assert await settled(client, ann, resource["id"]) == ("indexed", None)
+    assert found == [BIG]
+
+
+async def test_a_disk_that_cannot_take_the_mended_file_is_said(
+    client: httpx.AsyncClient, ann: dict[str, str], storage_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    await upload(client, ann)
+    [path] = all_files(storage_root)
+    path.unlink()
+    monkeypatch.setattr(Path, "hardlink_to", full)
+    assert (await upload(client, ann)).status_code == 503
+    assert all_files(storage_root) == []
+
+
 async def test_another_users_same_bytes_are_a_resource_of_their_own(
     client: httpx.AsyncClient, ann: dict[str, str], anna: dict[str, str], upstream: RecordingUpstream
 ) -> None:

@@ -49,19 +49,25 @@ class UserErasure:
         """
         await self._mark(user_id, by or user_id)
         upstream = await self._clear(user_id)
+        await self._database.scrub()
+        await self._stamp(store.MARK_CLEARED, user_id)
         return ErasedUser(user_id, erased=True, upstream=UpstreamErasure(upstream.erased, upstream.remaining))
 
     async def resume_erasures(self) -> None:
         """Finish what was interrupted and sweep what late requests left. Call it at start-up and every few minutes."""
         settles_at = rfc3339(self._clock() - _SETTLES_AFTER_MS)
+        cleared: list[Row] = []
         for user_id, cleared_at in await self._unfinished(settles_at):
             try:
                 await self._clear(user_id)
             except MemoryGatewayError:
                 _logger.warning("the erasure of a user is not finished; it goes on later", exc_info=True)
-                continue
-            if cleared_at is not None:
-                await self._stamp(store.MARK_SETTLED, user_id)
+            else:
+                cleared.append((user_id, cleared_at))
+        if cleared:
+            await self._database.scrub()  # once for all: it takes as long for one as for many
+        for user_id, cleared_at in cleared:
+            await self._stamp(store.MARK_CLEARED if cleared_at is None else store.MARK_SETTLED, user_id)
 
     async def _unfinished(self, settles_at: str) -> list[Row]:
         async def work(transaction: Transaction) -> list[Row]:
@@ -86,7 +92,6 @@ class UserErasure:
         for participant in self._participants:
             await participant.erase(user_id)
         await self._remove_files(user_id)
-        await self._stamp(store.MARK_CLEARED, user_id)
         return upstream
 
     async def _remove_files(self, user_id: str) -> None:

@@ -7,11 +7,12 @@ import stat
 from pathlib import Path
 
 from memory_gateway.kit.files import sync_folder
+from memory_gateway.settings import SettingsError
 
 _logger = logging.getLogger(__name__)
 
 
-class EmptySecret(Exception):
+class EmptySecret(SettingsError):
     """The file exists and holds nothing."""
 
 

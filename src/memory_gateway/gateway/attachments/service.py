@@ -65,7 +65,7 @@ class Attachments:
     async def stage(
         self, user_id: str, app_id: str, project_id: str, session_id: str, messages: Sequence[Message]
     ) -> StagedAttachments:
-        """Check these messages' attachments and keep their files; then `commit` or `discard` what comes back.
+        """Check these messages' attachments and keep their files; then `commit_in` or `discard` what comes back.
 
         `InvalidInput` names the item whose base64 or URI is at fault, before anything is written.
         """
@@ -83,13 +83,8 @@ class Attachments:
         await self._write_files(staged, planned)
         return staged
 
-    async def commit(self, staged: StagedAttachments) -> None:
-        """Write the rows; from here on the files stay."""
-        if staged.rows:
-            await self._database.write(lambda transaction: self.commit_in(transaction, staged))
-
     async def commit_in(self, transaction: Transaction, staged: StagedAttachments) -> None:
-        """As `commit`, inside the caller's transaction.
+        """Write the rows; once the caller's transaction is on the disk, the files stay.
 
         A file that another request has stored meanwhile, same bytes and name, is not mapped twice; its folder is
         left to the sweep.

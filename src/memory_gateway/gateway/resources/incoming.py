@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memory_gateway.documents.sniff import HEAD_BYTES
 from memory_gateway.kit.errors import PayloadTooLarge, StorageUnavailable
-from memory_gateway.kit.files import NewFile, off_loop
+from memory_gateway.kit.files import PART_NAME, NewFile, make_folder, off_loop, sync_folder
 
 _WRITE_BYTES = 1 << 20
 _logger = logging.getLogger(__name__)
@@ -53,6 +53,13 @@ class IncomingFile:
         """The file is on the disk under its own name when this returns."""
         await self._hand_over(last=True)
 
+    async def stand_in_for(self, path: Path) -> None:
+        """Once finished: have the same bytes lie at ``path`` too, if no whole file does."""
+        try:
+            await off_loop(self._stand_in_for, path)
+        except OSError as error:
+            raise StorageUnavailable("the disk cannot take the file now; nothing of it was stored") from error
+
     async def close(self) -> None:
         """Let go of the file; one that is not finished is removed, if need be with its folder later."""
         self._waiting = []
@@ -68,6 +75,15 @@ class IncomingFile:
             await off_loop(self._store, chunks, last=last)
         except OSError as error:
             raise StorageUnavailable("the disk cannot take the file now; nothing of it was stored") from error
+
+    def _stand_in_for(self, path: Path) -> None:
+        if path.is_file() and path.stat().st_size == self.size:
+            return
+        make_folder(path.parent)
+        link = path.parent / f"{PART_NAME}.{self.resource_id}"
+        link.hardlink_to(self.path)
+        link.replace(path)
+        sync_folder(path.parent)
 
     def _store(self, chunks: list[bytes], *, last: bool) -> None:
         if self._file is None:

@@ -2,15 +2,16 @@
 
 A resource that is being worked on is under a lease, so several processes never do it twice; one whose process died is
 taken up again once the lease has run out, because its row still says ``stored``. So is one that a passing fault
-stopped, after a pause.
+stopped, after a pause. Users are served in turn, one resource of a user at a time: nobody's many hold up the others.
 """
 
 import asyncio
 import base64
 import logging
 import mimetypes
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from itertools import count
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -58,6 +59,9 @@ class Indexer:
         self._leases = leases
         self._root = storage_root
         self._held: set[str] = set()
+        self._served: set[str] = set()
+        self._turns = count(1)
+        self._last_turn: dict[str, int] = {}
         self._tries = Tries()
         self._workers: list[asyncio.Task[None]] = []
         self._work_came = asyncio.Event()
@@ -148,7 +152,22 @@ class Indexer:
         await self._database.write(work)
 
     async def index_next(self) -> bool:
-        """Try the oldest unfinished resource that is due and that nobody works on; False where there is none."""
+        """Try the oldest unfinished resource that is due and that nobody works on; False where there is none.
+
+        Of the users that are not being served, the one whose last turn is longest ago comes first.
+        """
+        for user_id, resource_id in await self._unfinished():
+            if user_id in self._served or self._tries.waits(resource_id):
+                continue
+            with self._serving(user_id):
+                async with self.claimed(resource_id) as ours:
+                    if ours and await self._index(user_id, resource_id):
+                        self._last_turn[user_id] = next(self._turns)
+                        self._work_came.set()  # another worker may have passed over this user
+                        return True
+        return False
+
+    async def _unfinished(self) -> list[Row]:
         limit = _LOOKED_AT + len(self._tries)
 
         async def work(transaction: Transaction) -> list[Row]:
@@ -157,13 +176,17 @@ class Indexer:
         rows = await self._database.read(work)
         if len(rows) < limit:  # these are all
             self._tries.keep(resource_id for _, resource_id in rows)
-        for user_id, resource_id in rows:
-            if self._tries.waits(resource_id):
-                continue
-            async with self.claimed(resource_id) as ours:
-                if ours and await self._index(user_id, resource_id):
-                    return True
-        return False
+            waiting = {user_id for user_id, _ in rows}
+            self._last_turn = {one: turn for one, turn in self._last_turn.items() if one in waiting}
+        return sorted(rows, key=lambda row: self._last_turn.get(row[0], 0))
+
+    @contextmanager
+    def _serving(self, user_id: str) -> Iterator[None]:
+        self._served.add(user_id)
+        try:
+            yield
+        finally:
+            self._served.remove(user_id)
 
     async def _index(self, user_id: str, resource_id: str) -> bool:
         row = await self._database.fetch_one(store.ONE, {"user_id": user_id, "id": resource_id})

@@ -96,6 +96,8 @@ class Resources:
     async def keep(self, incoming: IncomingFile, fields: UploadFields) -> UploadReply:
         """Make the received file a resource, or find the one that has its bytes already.
 
+        Where the disk has lost that one's file, it has these bytes from now on.
+
         Small ones are indexed before this returns; what the upstream refuses is not kept, and its error is raised.
         Bigger ones, an earlier upload whose indexing failed, and small ones of which the upstream may hold a part
         because it did not answer, are finished in the background.
@@ -106,6 +108,7 @@ class Resources:
         new = await self._described(incoming, fields)
         identity = (new.user_id, fields.app_id, fields.project_id, new.resource.sha256)
         async with self._locks.setdefault(identity, asyncio.Lock()), AsyncExitStack() as stack:
+            await self._mend_twin(new, incoming)
             small = incoming.size <= self._inline_index_bytes
             if small:
                 # before the row is there, or another process might take it up
@@ -236,10 +239,15 @@ class Resources:
         )
         return StoredResource(resource, incoming.user_id, incoming.path.name, file_uri(incoming.path))
 
+    async def _mend_twin(self, new: StoredResource, incoming: IncomingFile) -> None:
+        """Before its row may ask for another try, the live resource with these bytes has its file."""
+        row = await self._database.fetch_one(store.TWIN, _params(new))
+        if row is not None:
+            await incoming.stand_in_for(stored_resource(row).path(self._root))
+
     async def _record(self, new: StoredResource) -> StoredResource | None:
         """Write the resource and its mapping; or return the live one that has its bytes, its mapping ensured."""
-        params = {**structs.asdict(new), **structs.asdict(new.resource)}
-        del params["resource"]
+        params = _params(new)
 
         async def work(transaction: Transaction) -> StoredResource | None:
             if row := await transaction.fetch_one(store.TWIN, params):
@@ -291,6 +299,12 @@ class Resources:
             return await transaction.fetch(sql, params)
 
         return await self._database.read(work)
+
+
+def _params(stored: StoredResource) -> dict[str, Any]:
+    params = {**structs.asdict(stored), **structs.asdict(stored.resource)}
+    del params["resource"]
+    return params
 
 
 def _mapping(stored: StoredResource) -> NewAttachment:

@@ -1,6 +1,7 @@
 """The SQL of resources. Live rows are those without ``deleted_at``; deleted ones are history.
 
-`UNFINISHED` is the one statement over all users: what it finds is worked on under a lease.
+`UNFINISHED` is the one statement over all users: what it finds is worked on under a lease. It gives the first of
+every user, then the second of every user, so that one user's many hide nobody else's.
 """
 
 # The columns of `schemas.Resource`, in its order: a row becomes a struct by position.
@@ -32,8 +33,11 @@ FROM user_resources
 WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id AND sha256 = :sha256 AND deleted_at IS NULL
 """
 UNFINISHED = """
-SELECT user_id, id FROM user_resources
-WHERE status = 'stored' AND deleted_at IS NULL ORDER BY created_at, id LIMIT :limit
+SELECT user_id, id FROM (
+  SELECT user_id, id, created_at, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY created_at, id) AS place
+  FROM user_resources WHERE status = 'stored' AND deleted_at IS NULL
+) AS unfinished
+ORDER BY place, created_at, id LIMIT :limit
 """
 
 INSERT = """

@@ -1,0 +1,120 @@
+"""Whom a query names, and what is left of it to be searched for."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_gateway.engine import people
+from memory_gateway.engine.people import Naming, Participant, naming
+
+
+def named(query: str, *names: str) -> Naming:
+    """With participants numbered from 0."""
+    return naming(query, [Participant(number, f"id{number}", name) for number, name in enumerate(names)])
+
+
+@pytest.mark.parametrize(
+    ("query", "rest"),
+    [
+        ("What did Ben buy?", "What did buy?"),
+        ("Ben's bicycle", "bicycle"),
+        ("the colour of Ben\u2019s bicycle", "the colour of bicycle"),
+        ("what does BEN like", "what does like"),
+        ("ben and the bicycle, ben?", "and the bicycle, ?"),
+    ],
+)
+def test_a_name_and_its_possessive_are_taken_out_in_any_case(query: str, rest: str) -> None:
+    assert named(query, "Ann", "Ben") == Naming(rest, 1)
+
+
+@pytest.mark.parametrize("query", ["Where does Ben live?", "Where does Ben Frost live?", "where does BEN FROST live?"])
+def test_the_first_name_means_its_owner_and_the_full_name_goes_whole(query: str) -> None:
+    assert named(query, "Ann Lee", "Ben Frost") == Naming(query[:10] + " live?", 1)
+
+
+def test_a_first_name_that_two_people_share_names_nobody_and_stays() -> None:
+    assert named("Where does Ben live?", "Ben Frost", "Ben Lee") == Naming("Where does Ben live?", None)
+    assert named("Where does Ben Lee live?", "Ben Frost", "Ben Lee") == Naming("Where does live?", 1)
+
+
+def test_a_first_name_of_two_letters_could_be_any_word() -> None:
+    assert named("Is it to be?", "To Nguyen") == Naming("Is it to be?", None)
+
+
+def test_of_several_named_none_is_the_speaker_but_all_are_taken_out() -> None:
+    assert named("When did Ann's sister meet Ben?", "Ann", "Ben", "Carla") == Naming("When did sister meet ?", None)
+
+
+@pytest.mark.parametrize("role", ["user", "Assistant", "AI", "me", "You", "我", "用户", "客服"])
+def test_roles_are_no_names(role: str) -> None:
+    assert named(f"what did {role} say about tea", role) == Naming(f"what did {role} say about tea", None)
+    assert named(f"what did {role} say about tea", f"{role} 2") == Naming(f"what did {role} say about tea", None)
+
+
+@pytest.mark.parametrize("query", ["the annual report of Anna", "Joann went", "Ann2 spoke", "Annä came"])
+def test_a_latin_name_is_a_whole_word(query: str) -> None:
+    assert named(query, "Ann") == Naming(query, None)
+
+
+def test_names_that_begin_alike_are_told_apart() -> None:
+    assert named("the annual report of Anna", "Ann", "Anna") == Naming("the annual report of", 1)
+
+
+def test_a_han_name_is_found_wherever_it_stands() -> None:
+    assert named("王小明的生日是哪天？", "李雷", "王小明") == Naming("的生日是哪天？", 1)
+    assert named("昨天李雷和王小明吃了什么", "李雷", "王小明") == Naming("昨天 和 吃了什么", None)
+
+
+@pytest.mark.parametrize("name", ["a.b", "C++", "(x)", "a|b", "[z]", "x*", "\\d", "^"])
+def test_a_name_is_taken_literally(name: str) -> None:
+    assert named(f"what did {name} say", name) == Naming("what did say", 0)
+    assert named("what did axb or a 7 say", name) == Naming("what did axb or a 7 say", None)
+
+
+@pytest.mark.parametrize("name", ["", "   ", "\u3000"])
+def test_an_empty_name_names_nobody(name: str) -> None:
+    assert named("what did he say", name) == Naming("what did he say", None)
+
+
+@pytest.mark.parametrize("name", ["!!!", "🙂", "%"])
+def test_a_name_of_symbols_names_and_one_alone_stays_the_query(name: str) -> None:
+    assert named(f"tea {name} milk", name) == Naming("tea milk", 0)
+    assert named(name, name) == Naming(name, 0)
+
+
+@pytest.mark.parametrize("query", ["Ben", "Ben?", "Ben Frost's", "ann  ben"])
+def test_a_query_of_names_alone_stays_whole(query: str) -> None:
+    assert named(query, "Ann", "Ben Frost").rest == query
+
+
+def test_one_id_may_stand_for_a_name() -> None:
+    assert named("What did a_b write?", "axb", "a_b") == Naming("What did write?", 1)
+
+
+def test_only_names_that_stand_in_the_query_cost_a_search_however_many_take_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searched: list[str] = []
+
+    def search(pattern: str, text: str) -> re.Match[str] | None:
+        searched.append(pattern)
+        return re.compile(pattern).search(text)
+
+    monkeypatch.setattr(people.re, "search", search)
+    names = [f"Person{number} Smith{number}" for number in range(1_000)]
+    assert named("Where does Person777 Smith777 live?", *names) == Naming("Where does live?", 777)
+    # person7, person77 and person777 begin the words; the full names that stand there are as few
+    assert len(searched) <= 6
+
+
+words = st.text(st.sampled_from("aAnN bB.+('s\u2019İßſé王小🙂\\|[^$%1\u3000\n"), max_size=12) | st.text(max_size=12)
+
+
+@given(words | st.text(max_size=60), st.lists(words, max_size=6))
+def test_any_names_and_any_query_do(query: str, names: list[str]) -> None:
+    answer = named(query, *names)
+    assert len(answer.rest) <= len(query)
+    assert answer.speaker is None or answer.speaker < len(names)
+    assert any(map(str.isalnum, answer.rest)) == any(map(str.isalnum, query)), "something is left to search for"

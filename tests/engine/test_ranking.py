@@ -1,0 +1,188 @@
+"""Which of several turns comes first: who said it, when, whether it asks or answers, and what was deleted."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_gateway.engine.schemas import Caller, Message, Method
+from tests.engine.conftest import Talk, hidden, open_talk
+from tests.fakes.embedder import HashEmbedder
+
+SAFE = "the safe opens with 4471"
+
+
+@pytest.fixture(params=["keyword", "hybrid", "agentic"])
+def method(request: pytest.FixtureRequest) -> Method:
+    """The methods that weigh words and signs."""
+    found: Method = request.param
+    return found
+
+
+@pytest.fixture
+async def talk(tmp_path: Path) -> AsyncIterator[Talk]:
+    """An engine with an embedder."""
+    async with open_talk(tmp_path, HashEmbedder()) as opened:
+        yield opened
+
+
+def said(text: str, day: str, sender: str = "ann", name: str | None = None, minute: int = 0) -> Message:
+    """At noon of the day, or some minutes later."""
+    noon = datetime.fromisoformat(f"{day}T12:00:00").replace(tzinfo=UTC)
+    time_ms = round(noon.timestamp() * 1000) + minute * 60_000
+    return Message(sender_id=sender, role="user", timestamp=time_ms, content=text, sender_name=name)
+
+
+async def remember(talk: Talk, *messages: Message) -> None:
+    """Each message in a session of its own, in this order: among equals, the last comes first."""
+    for number, message in enumerate(messages):
+        await talk.add(message, session=f"chat:{number}")
+    await embed(talk)
+
+
+async def embed(talk: Talk) -> None:
+    assert talk.engine._worker is not None
+    await talk.engine._worker.catch_up()
+
+
+async def order(talk: Talk, query: str, method: Method, **options: Any) -> list[str]:
+    """The facts that answer, each without its time, in the order of the hits."""
+    reply = await talk.search(query, method=method, **options)
+    return [fact["content"].split("] ", 1)[1] for episode in reply.episodes for fact in episode["atomic_facts"]]
+
+
+async def days(talk: Talk, query: str, method: Method) -> list[str]:
+    """The days of the hits, month and day."""
+    reply = await talk.search(query, method=method)
+    return [episode["atomic_facts"][0]["content"][6:11] for episode in reply.episodes]
+
+
+async def test_of_equal_words_those_of_the_one_named_come_first(talk: Talk, method: Method) -> None:
+    await remember(
+        talk,
+        said("a red bicycle for Ann", "2026-03-05", "ben", "Ben Frost"),
+        said("a red bicycle for Ben Frost", "2026-03-05", "ann", "Ann"),
+    )
+    ben, ann = "Ben Frost: a red bicycle for Ann", "Ann: a red bicycle for Ben Frost"
+    assert await order(talk, "What did Ben say of a red bicycle?", method) == [ben, ann]
+    assert await order(talk, "Ben Frost's red bicycle", method) == [ben, ann]
+    assert await order(talk, "the red bicycle of Ann", method) == [ann, ben]
+
+
+@pytest.mark.parametrize(
+    "query", ["红茶 3月5日", "what about 红茶 on March 5", "红茶 on 5 March 2026", "2026年3月5日的红茶"]
+)
+async def test_what_was_said_on_a_named_day_comes_first_then_what_was_said_soon_after(
+    talk: Talk, method: Method, query: str
+) -> None:
+    said_on = ("2026-03-05", "2026-03-07", "2026-01-02", "2026-05-05")
+    await remember(talk, *(said("我们喝了红茶", day) for day in said_on))
+    assert await days(talk, query, method) == ["03-05", "03-07", "05-05", "01-02"]
+
+
+async def test_a_relative_day_is_counted_from_the_clock(talk: Talk, method: Method) -> None:
+    await remember(talk, *(said("we drank tea", day) for day in ("2026-05-27", "2026-05-28", "2026-05-29")))
+    talk.clock.forward(seconds=86_400)  # 29 May
+    assert (await days(talk, "who drank tea yesterday", method))[0] == "05-28"
+    assert (await days(talk, "who drank tea today", method))[0] == "05-29"
+    talk.clock.forward(seconds=-86_400)
+    assert (await days(talk, "who drank tea yesterday", method))[0] == "05-27"
+
+
+@pytest.mark.parametrize("query", ["When did we paint the fence?", "how long ago did we paint the fence"])
+async def test_a_question_for_a_time_prefers_the_turn_that_tells_one(talk: Talk, method: Method, query: str) -> None:
+    await remember(
+        talk, said("We painted the fence yesterday", "2026-03-05"), said("We painted the fence together", "2026-03-05")
+    )
+    assert await order(talk, query, method) == [
+        "ann: We painted the fence yesterday",
+        "ann: We painted the fence together",
+    ]
+
+
+async def test_a_question_that_asks_for_no_time_does_not(talk: Talk) -> None:
+    await remember(
+        talk, said("We painted the fence yesterday", "2026-03-05"), said("We painted the fence together", "2026-03-05")
+    )
+    assert (await order(talk, "Did we paint the fence?", "keyword"))[0] == "ann: We painted the fence together"
+
+
+async def test_an_answer_comes_before_the_question_it_follows(talk: Talk, method: Method) -> None:
+    await talk.add(
+        said("I painted the fence, who helped me?", "2026-03-05", "ann"),
+        said("I painted the fence, Carla helped me.", "2026-03-05", "ben", minute=1),
+    )
+    await embed(talk)
+    assert await order(talk, "who helped paint the fence", method) == [
+        "ben: I painted the fence, Carla helped me.",
+        "ann: I painted the fence, who helped me?",
+    ]
+
+
+async def test_what_follows_a_question_answers_it(talk: Talk) -> None:
+    """Both turns beside the middle one have the same words: only one stands behind the question."""
+    await talk.add(
+        said("tea from Kyoto", "2026-03-05"),
+        said("which one is it?", "2026-03-05", minute=1),
+        said("from Kyoto tea", "2026-03-05", minute=2),
+    )
+    await talk.add(
+        said("tea from Kyoto", "2026-03-05"),
+        said("which one it is.", "2026-03-05", minute=1),
+        said("from Kyoto tea", "2026-03-05", minute=2),
+        session="chat:2",
+    )
+    scores = {
+        (episode["session_id"], fact["content"].split(": ", 1)[1]): fact["score"]
+        for episode in (await talk.search("Kyoto tea set")).episodes
+        for fact in episode["atomic_facts"]
+    }
+    behind_question, behind_telling = scores["chat:1", "from Kyoto tea"], scores["chat:2", "from Kyoto tea"]
+    assert behind_question > behind_telling
+
+
+async def delete(talk: Talk, content: str) -> Caller:
+    """The caller after the message was deleted."""
+    messages = (await talk.search("x", filters={"session_id": "chat:1"})).unprocessed_messages
+    (identifier,) = (message["id"] for message in messages if message["content"] == content)
+    return hidden("unprocessed_message", identifier)
+
+
+@pytest.mark.parametrize("found_by", ["vector", "hybrid", "agentic"])
+async def test_the_turn_after_a_deleted_one_is_not_found_by_what_that_one_said(talk: Talk, found_by: Method) -> None:
+    await talk.say(SAFE, "hm, okay, bye")
+    await embed(talk)
+    assert "ann: hm, okay, bye" in await order(talk, SAFE, found_by, radius=0.2), "its vector holds both"
+    caller = await delete(talk, SAFE)
+    for query in (SAFE, "which code opens the safe", "4471"):
+        assert await order(talk, query, found_by, caller=caller, radius=0.05) == []
+
+
+@pytest.mark.parametrize("found_by", ["vector", "hybrid", "agentic"])
+async def test_the_turns_around_a_deleted_one_score_as_if_it_had_never_been_said(
+    tmp_path: Path, found_by: Method
+) -> None:
+    """The turn behind it has lost its own vector; the next one's, of those two, is left."""
+    before, after, last = "the weather is fine", "hm, okay, bye", "see you at the opening of the safe house"
+
+    async def scores(talk: Talk, caller: Caller | None) -> dict[str, float]:
+        await embed(talk)
+        reply = await talk.search(SAFE, method=found_by, caller=caller, top_k=-1, radius=0.0)
+        facts = [fact for episode in reply.episodes for fact in episode["atomic_facts"]]
+        return {fact["content"].split(": ", 1)[1]: round(fact["score"], 9) for fact in facts}
+
+    async with open_talk(tmp_path, HashEmbedder()) as talk:
+        await talk.say(before, SAFE, after, last)
+        with_deleted = await scores(talk, await delete(talk, SAFE))
+    other = tmp_path / "other"
+    other.mkdir()
+    async with open_talk(other, HashEmbedder()) as talk:
+        await talk.say(before, session="chat:1")
+        await talk.say(after, last, session="chat:2")
+        never_said = await scores(talk, None)
+    if found_by == "vector":
+        assert with_deleted[before] == never_said[before]
+    assert set(with_deleted) == set(never_said) & set(with_deleted)
+    assert SAFE not in with_deleted
