@@ -13,11 +13,9 @@ from memory_gateway.engine.scoring import (
     B,
     Term,
     bm25,
+    bm25_and_coverage,
     both_windows,
-    coverage,
-    in_windows,
     seen_term,
-    window_lengths,
     window_mean,
 )
 
@@ -73,32 +71,26 @@ def test_windows_are_a_turn_and_its_visible_neighbours_in_the_session(
         records[number]["previous"] = last.get(session, -1) + 1
         last[session] = number
     links = links_of(records)
-    previous, after = links.previous, links.after
 
     def window(number: int) -> list[int]:
-        return [n for n in (int(previous[number]), number, int(after[number])) if n >= 0 and visible[n]]
+        return [n for n in (int(links.previous[number]), number, int(links.after[number])) if n >= 0 and visible[n]]
 
+    windows = [[word for n in window(number) for word in said[n]] for number in range(len(said))]
     lengths = np.array([float(len(words)) for words in said])
-    assert window_lengths(lengths, previous, after, visible).tolist() == [
-        sum(len(said[n]) for n in window(number)) for number in range(len(said))
-    ]
-    found = {term: seen_in(said, term, visible) for term in TERMS}
-    windows = {term: in_windows(found[term], previous, after, visible) for term in TERMS}
-    expected = [
-        (number, sum(said[n].count("tea") for n in window(number))) for number in range(len(said)) if visible[number]
-    ]
-    assert list(zip(*(part.tolist() for part in windows["tea"]), strict=True)) == [pair for pair in expected if pair[1]]
+    terms = [seen_in(said, term, visible) for term in TERMS]
+    matched, covered = bm25_and_coverage(terms, lengths, links, visible)
+    np.testing.assert_allclose(matched, slow_bm25(windows, set(TERMS), visible.tolist()), atol=1e-12)
     rarity = rarities([words for words, shown in zip(said, visible, strict=True) if shown], set(TERMS))
-    covered = coverage(list(found.values()), list(windows.values()), visible)
-    for number in range(len(said)):
-        near = {word for n in window(number) for word in said[n]} if visible[number] else set()
+    for number, words in enumerate(windows):
+        near = set(words) if visible[number] else set()
         share = sum(rarity[term] for term in rarity if term in near) / (sum(rarity.values()) or 1.0)
         assert math.isclose(covered[number], share)
     scores = np.arange(1.0, len(said) + 1)
-    means = window_mean(scores, previous, after, visible)
+    means = window_mean(scores, links, visible)
     for number in range(len(said)):
-        near = window(number)
-        assert math.isclose(means[number], sum(scores[n] for n in near) / len(near) if near else 0.0)
+        near_turns = window(number)
+        expected = sum(scores[n] for n in near_turns) / len(near_turns) if near_turns else 0.0
+        assert math.isclose(means[number], expected)
 
 
 def test_a_turn_without_a_vector_is_known_by_the_window_of_the_next() -> None:

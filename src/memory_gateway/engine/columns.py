@@ -36,6 +36,27 @@ class Links(Struct, frozen=True):
     segments: Turns
 
 
+class Columns(Struct, frozen=True):
+    """The records of a space, field by field: arrays indexed by turn number."""
+
+    links: Links
+    lengths: Scores
+    speakers: NDArray[np.uint16]
+    cues: NDArray[np.uint32]
+    times: NDArray[np.int64]
+    text_hashes: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        fields = (self.lengths, self.speakers, self.cues, self.times, self.text_hashes)
+        links = (self.links.previous, self.links.after, self.links.segments)
+        return sum(array.nbytes for array in (*fields, *links))
+
+
 def block_of(turn_no: int) -> int:
     """The number of the block that holds a turn."""
     return turn_no // BLOCK_TURNS
@@ -44,6 +65,18 @@ def block_of(turn_no: int) -> int:
 def load_records(blocks: Iterable[bytes]) -> Records:
     """All blocks of a space, in order, as one array indexed by turn number."""
     return np.frombuffer(b"".join(blocks), dtype=RECORD)
+
+
+def columns_of(records: Records) -> Columns:
+    """The records, turned on their side."""
+    return Columns(
+        links=links_of(records),
+        lengths=records["length"].astype(np.float64),
+        speakers=records["speaker"].copy(),
+        cues=records["cues"].copy(),
+        times=records["time"].copy(),
+        text_hashes=records["text_hash"].copy(),
+    )
 
 
 def links_of(records: Records) -> Links:

@@ -11,6 +11,7 @@ from memory_gateway.embeddings.cosine_scale import CosineScales
 from memory_gateway.embeddings.port import Embedder
 from memory_gateway.engine import holdings, store
 from memory_gateway.engine.filters import parse_filter
+from memory_gateway.engine.held_columns import HeldColumns
 from memory_gateway.engine.held_vectors import HeldVectors
 from memory_gateway.engine.ingest import Portion, SessionKey, SessionWriter, portions
 from memory_gateway.engine.items import ItemPlace
@@ -20,7 +21,6 @@ from memory_gateway.engine.parse import Parser
 from memory_gateway.engine.people import naming
 from memory_gateway.engine.profiles import StatedFacts, no_stated_facts, profile_items
 from memory_gateway.engine.ranking import QUERY_CHARS, Meaning, Query
-from memory_gateway.engine.recall import load_participants
 from memory_gateway.engine.schemas import (
     AddReply,
     AddRequest,
@@ -34,7 +34,7 @@ from memory_gateway.engine.schemas import (
     SearchReply,
     SearchRequest,
 )
-from memory_gateway.engine.search import load_segments, open_scope, own_space, search
+from memory_gateway.engine.search import load_segments, open_scope, own_space, search, speakers
 from memory_gateway.engine.validation import check_add, check_get, check_place, check_search
 from memory_gateway.engine.vectors import VectorWorker
 from memory_gateway.kit.clock import Clock
@@ -65,7 +65,7 @@ class Engine:
         self._embedder = embedder
         self._stated_facts = stated_facts
         self._scales = None if embedder is None else CosineScales(embedder)
-        self._held = HeldVectors()
+        self._columns, self._vectors = HeldColumns(), HeldVectors()
         self._worker = None if embedder is None else VectorWorker(database, embedder, leases)
 
     def start(self) -> None:
@@ -122,6 +122,7 @@ class Engine:
             text=request.query,
             method=request.method,
             meaning=await self._meaning(request, caller),
+            columns=self._columns,
             radius=self._radius(request),
             now_ms=self._clock(),
             min_score=0.0 if request.min_score is UNSET else request.min_score,
@@ -164,11 +165,8 @@ class Engine:
 
     async def _meant(self, embedder: Embedder, scales: CosineScales, request: SearchRequest, caller: Caller) -> Meaning:
         """A participant's name pulls every turn of that person, so it is embedded neither."""
-        text = request.query[:QUERY_CHARS]
-        space_no = await own_space(self._database, caller, request.app_id, request.project_id)
-        if space_no is not None:
-            text = naming(text, await load_participants(self._database, space_no)).rest
-        return Meaning(await embedder.query(text), embedder.model, await scales.of(text), self._held)
+        text = naming(request.query[:QUERY_CHARS], await speakers(self._database, request, caller)).rest
+        return Meaning(await embedder.query(text), embedder.model, await scales.of(text), self._vectors)
 
     async def get(self, request: GetRequest, caller: Caller) -> GetReply:
         """A page of one kind of memory, in order of time."""
@@ -207,7 +205,8 @@ class Engine:
     async def erase(self, user_id: str) -> None:
         """Forget everything this caller wrote."""
         await holdings.erase(self._database, user_id)
-        self._held.clear()
+        self._columns.clear()
+        self._vectors.clear()
 
     def export(self, user_id: str) -> AsyncIterator[dict[str, Any]]:
         """Every stored message of this caller."""

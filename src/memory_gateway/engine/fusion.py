@@ -75,6 +75,7 @@ KEYWORD = Weights(
     middle=8.5,
     steep=2.0,
 )
+_LOGS = np.log1p(np.arange(65_536))  # looked up, for a turn's length is a small whole number
 _COSINE_OF_WORDS = 3.0  # a turn that has no vector yet, and every word of the query, is taken for so many spreads
 
 
@@ -105,7 +106,7 @@ def points_of(signs: Signs, weights: Weights) -> Scores:
         weights.turn * signs.turn
         + weights.window * signs.window
         + weights.coverage * signs.coverage
-        + weights.length * np.log1p(signs.length)
+        + weights.length * _LOGS[signs.length.astype(np.int64)]
         + weights.speaker * signs.speaker
         + weights.day * signs.day
         + weights.period * signs.period
@@ -138,7 +139,7 @@ def with_exact(scores: Scores, exact: Mask) -> Scores:
 
 def strongest(scores: Scores, count: int) -> Turns:
     """The turns of the best scores, best first, later turns first among equals; NaN and 0 are no score."""
-    held = np.flatnonzero(np.nan_to_num(scores, nan=0.0) > 0)
+    held = np.flatnonzero(scores > 0)
     if len(held) > count:
         cut = np.partition(scores[held], len(held) - count)[len(held) - count]
         held = held[scores[held] >= cut]

@@ -27,6 +27,7 @@ from memory_gateway.engine.fusion import (
     strongest,
     with_exact,
 )
+from memory_gateway.engine.held_columns import HeldColumns
 from memory_gateway.engine.held_vectors import HeldVectors, Vector
 from memory_gateway.engine.items import ScoredTurn
 from memory_gateway.engine.people import Naming, naming
@@ -36,12 +37,10 @@ from memory_gateway.engine.schemas import Method
 from memory_gateway.engine.scoring import (
     Term,
     bm25,
+    bm25_and_coverage,
     both_windows,
-    coverage,
-    in_windows,
     neighbour,
     seen_term,
-    window_lengths,
     window_mean,
 )
 from memory_gateway.kit.text import fold
@@ -74,6 +73,7 @@ class Query(Struct, frozen=True):
     text: str
     method: Method
     meaning: Meaning | None
+    columns: HeldColumns
     radius: float
     now_ms: int
     min_score: float = 0.0
@@ -91,7 +91,9 @@ async def rank(transaction: Transaction, view: SpaceView, query: Query) -> Itera
     """The segments that answer the query, best first; the same for the same data, always."""
     if not view.visible.any():
         return iter(())
-    named = naming(query.text[:QUERY_CHARS], await load_participants(transaction, view.space_no))
+    seen = set(np.flatnonzero(np.bincount(view.columns.speakers[view.visible])).tolist())
+    people = await load_participants(transaction, view.space_no)
+    named = naming(query.text[:QUERY_CHARS], [one for one in people if one.participant_no in seen])
     ranking = _Ranking(transaction, view, query, named, await _cosines(transaction, view, query))
     if query.method == "vector":
         return _by_segment(view, ranking.by_meaning(), 0.0)
@@ -107,10 +109,10 @@ async def _cosines(transaction: Transaction, view: SpaceView, query: Query) -> S
     meaning = query.meaning
     if meaning is None or query.method == "keyword":
         return None
-    turns = len(view.records)
+    turns = len(view.columns)
     own = await meaning.held.cosines(transaction, view.space_no, meaning.model, meaning.vector, turns)
     own[view.follows_deleted | ~view.visible] = np.nan
-    return both_windows(own, view.links.after)
+    return both_windows(own, view.columns.links.after)
 
 
 class _Ranking:
@@ -124,7 +126,7 @@ class _Ranking:
         self._query = query
         self._named = named
         self._cosines = cosines
-        self._exact = (view.records["text_hash"] == text_hash(query.text)) & view.visible
+        self._exact = (view.columns.text_hashes == np.uint64(text_hash(query.text))) & view.visible
 
     def by_meaning(self) -> Scores:
         """The cosines themselves, from the radius on."""
@@ -142,12 +144,12 @@ class _Ranking:
         counted = self._view.visible & self._in_segments_of(answers)
         if self._cosines is None:
             counted &= (signs.window > 0) | self._exact
-        points = in_company(points_of(signs, weights), counted, self._view.links, weights)
+        points = in_company(points_of(signs, weights), counted, self._view.columns.links, weights)
         return with_exact(np.where(counted, score_of(points, weights), 0.0), self._exact)
 
     def _signs(self, words: "_Words") -> Signs:
         view, asked = self._view, self._query.text
-        cues = view.records["cues"]
+        cues = view.columns.cues
         question = (cues & QUESTION) > 0
         nothing = np.zeros(len(cues), dtype=bool)
         day, period = self._in_time()
@@ -155,13 +157,13 @@ class _Ranking:
             turn=words.turn,
             window=words.window,
             coverage=words.coverage,
-            length=view.lengths,
-            speaker=nothing if self._named.speaker is None else view.records["speaker"] == self._named.speaker,
+            length=view.columns.lengths,
+            speaker=nothing if self._named.speaker is None else view.columns.speakers == self._named.speaker,
             day=day,
             period=period,
             timed=(cues & TIMED) > 0 if asks_for_time(asked) else nothing,
             question=question,
-            answer=neighbour((question & view.visible).astype(np.float64), view.links.previous) > 0,
+            answer=neighbour((question & view.visible).astype(np.float64), view.columns.links.previous) > 0,
             cosine=self._spreads(),
         )
 
@@ -174,7 +176,7 @@ class _Ranking:
 
     def _in_time(self) -> tuple[Mask, Mask]:
         """Which turns were said on a day that the query names, and which in the time it names or soon after."""
-        times = self._view.records["time"]
+        times = self._view.columns.times
         day, period = np.zeros(len(times), dtype=bool), np.zeros(len(times), dtype=bool)
         seen = times[self._view.visible]
         years = range(_year(int(seen.min())), _year(int(seen.max())) + 1)
@@ -193,7 +195,7 @@ class _Ranking:
 
     def _in_segments_of(self, answers: Mask) -> Mask:
         """Turns of segments in which at least one turn answers by itself: a neighbour alone makes no hit."""
-        segments = self._view.links.segments
+        segments = self._view.columns.links.segments
         held = np.zeros(int(segments.max()) + 1, dtype=bool)
         held[segments[answers]] = True
         return np.asarray(held[segments], dtype=bool)
@@ -202,23 +204,21 @@ class _Ranking:
         if not wanted:
             literal = await self._literal()
             return _Words(literal, literal, literal)
-        view, (previous, after) = self._view, (self._view.links.previous, self._view.links.after)
+        view, lengths, links = self._view, self._view.columns.lengths, self._view.columns.links
         whole = _terms(self._query.text[:QUERY_CHARS]) | wanted
         known: dict[str, Term] = {}
         for term in sorted(whole):
             known[term] = seen_term(await load_postings(self._transaction, view.space_no, term), view.visible)
-        terms = [known[term] for term in sorted(wanted)]
-        windows = [in_windows(term, previous, after, view.visible) for term in terms]
-        lengths = window_lengths(view.lengths, previous, after, view.visible)
+        around, covered = bm25_and_coverage([known[term] for term in sorted(wanted)], lengths, links, view.visible)
         return _Words(
-            turn=bm25(list(known.values()), view.lengths, view.visible),
-            window=window_mean(bm25(windows, lengths, view.visible), previous, after, view.visible),
-            coverage=coverage(terms, windows, view.visible),
+            turn=bm25(list(known.values()), lengths, view.visible),
+            window=window_mean(around, links, view.visible),
+            coverage=covered,
         )
 
     async def _literal(self) -> Scores:
         """A query of symbols alone has no terms: the turns that hold it as it stands."""
-        found = np.zeros(len(self._view.records))
+        found = np.zeros(len(self._view.columns))
         needle = fold(self._query.text.strip())
         if needle:
             rows = await self._transaction.fetch(store.TEXTS, {"space_no": self._view.space_no})
@@ -256,7 +256,7 @@ def _year(epoch_ms: int) -> int:
 def _by_segment(view: SpaceView, scores: Scores, least: float) -> Iterator[RankedSegment]:
     ranked = strongest(scores, _TURNS_RANKED)
     ranked = ranked[scores[ranked] >= least]
-    numbers = view.links.segments[ranked]
+    numbers = view.columns.links.segments[ranked]
     segments, first = np.unique(numbers, return_index=True)
     order = np.argsort(first)
     best: defaultdict[int, list[ScoredTurn]] = defaultdict(list)

@@ -7,7 +7,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from memory_gateway.engine import store
-from memory_gateway.engine.columns import POSTING, Links, Mask, Records, Scores, links_of, load_records
+from memory_gateway.engine.columns import POSTING, Columns, Mask
 from memory_gateway.engine.filters import Filter, FilteredEpisode
 from memory_gateway.engine.memory_ids import Reference, reference_of, skill_reference
 from memory_gateway.engine.people import Participant
@@ -57,9 +57,7 @@ class SpaceView(Struct, frozen=True):
     """
 
     space_no: int
-    records: Records
-    links: Links
-    lengths: Scores
+    columns: Columns
     visible: Mask
     follows_deleted: Mask
 
@@ -133,28 +131,17 @@ async def segments_within(
     ]
 
 
-async def load_space(
-    transaction: Transaction, space_no: int, kept: NDArray[np.int64] | None, concealed: Concealed
-) -> SpaceView:
-    """The space's arrays. ``kept``: the segments that may be seen, None for all."""
-    blocks = await transaction.fetch(store.RECORDS, {"space_no": space_no})
-    records = load_records(block for (block,) in blocks)
-    visible = records["length"] > 0  # a message that says nothing answers nothing
-    if kept is not None and len(records):
-        visible &= np.isin(records["segment"], kept)
-    deleted = np.zeros(len(records), dtype=bool)
+def view_of(space_no: int, columns: Columns, kept: NDArray[np.int64] | None, concealed: Concealed) -> SpaceView:
+    """``kept``: the segments that may be seen, None for all."""
+    visible = columns.lengths > 0  # a message that says nothing answers nothing
+    if kept is not None and len(columns):
+        visible &= np.isin(columns.links.segments, kept)
+    deleted = np.zeros(len(columns), dtype=bool)
     if concealed.segments:
-        deleted = np.isin(records["segment"], list(concealed.segments))
+        deleted = np.isin(columns.links.segments, list(concealed.segments))
     deleted[list(concealed.turns)] = True
-    links = links_of(records)
-    return SpaceView(
-        space_no=space_no,
-        records=records,
-        links=links,
-        lengths=records["length"].astype(np.float64),
-        visible=visible & ~deleted,
-        follows_deleted=(links.previous >= 0) & deleted[links.previous] if len(records) else deleted,
-    )
+    follows_deleted = np.append(deleted, False)[columns.links.previous]  # -1, for none, takes the last place
+    return SpaceView(space_no, columns, visible & ~deleted, follows_deleted)
 
 
 async def load_participants(reads: Reads, space_no: int) -> list[Participant]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_gateway.engine.columns import Mask, Scores, Turns
+from memory_gateway.engine.columns import Links, Mask, Scores, Turns
 
 K1 = 1.2
 B = 0.75
@@ -47,17 +47,37 @@ def bm25(terms: Sequence[Term], lengths: Scores, visible: Mask) -> Scores:
     return np.minimum(scores / (most * _SHORTEST), 1.0) if most else scores
 
 
-def coverage(terms: Sequence[Term], windows: Sequence[Term], visible: Mask) -> Scores:
-    """Which share of the query stands in the window around each turn, rare terms counting for more. 0..1."""
-    scores = np.zeros(len(visible))
+def bm25_and_coverage(terms: Sequence[Term], lengths: Scores, links: Links, visible: Mask) -> tuple[Scores, Scores]:
+    """BM25 of the window of three neighbouring turns around each turn, and which share of the query stands there, rare
+    terms counting for more. Both 0..1; ``terms`` are where they stand as turns."""
+    matched, covered = np.zeros(len(lengths)), np.zeros(len(lengths))
     count = int(visible.sum())
-    most = 0.0
-    for (turns, _), (around, _) in zip(terms, windows, strict=True):
+    if not count:
+        return matched, covered
+    around = in_window(np.where(visible, lengths, 0.0), links)
+    norms = K1 * (1 - B + B * around / max(around[visible].mean(), 1.0))
+    most = most_covered = 0.0
+    for turns, frequency in terms:
         if len(turns):
-            rarity = inverse_frequency(len(turns), count)
+            held = in_window(_spread(turns, frequency, len(lengths)), links)
+            held[~visible] = 0.0
+            holding = held > 0
+            rarity = inverse_frequency(int(holding.sum()), count)
+            matched += rarity * (K1 + 1) * held / (held + norms)
             most += rarity
-            scores[around] += rarity
-    return scores / most if most else scores
+            rarity = inverse_frequency(len(turns), count)
+            covered += rarity * holding
+            most_covered += rarity
+    return (
+        np.minimum(matched / (most * _SHORTEST), 1.0) if most else matched,
+        covered / most_covered if most_covered else covered,
+    )
+
+
+def _spread(turns: Turns, frequency: Scores, count: int) -> Scores:
+    held = np.zeros(count)
+    held[turns] = frequency
+    return held
 
 
 def inverse_frequency(holding: int, count: int) -> float:
@@ -65,34 +85,22 @@ def inverse_frequency(holding: int, count: int) -> float:
     return float(np.log1p((count - holding + 0.5) / (holding + 0.5)))
 
 
-def in_windows(term: Term, previous: Turns, after: Turns, visible: Mask) -> Term:
-    """From the turns that hold a term to the windows of three neighbouring turns that hold it."""
-    turns, frequency = term
-    spread = np.concatenate([turns, previous[turns], after[turns]])
-    inside = spread >= 0
-    held = np.bincount(spread[inside], np.concatenate([frequency] * 3)[inside], len(visible))
-    windows = np.flatnonzero((held > 0) & visible).astype(np.int64)
-    return windows, held[windows].astype(np.float64)
-
-
-def window_lengths(lengths: Scores, previous: Turns, after: Turns, visible: Mask) -> Scores:
-    """How many terms the window around each turn holds."""
-    own = np.where(visible, lengths, 0.0)
-    return own + neighbour(own, previous) + neighbour(own, after)
+def in_window(scores: Scores, links: Links) -> Scores:
+    """The sum over each turn and its two neighbours."""
+    return scores + neighbour(scores, links.previous) + neighbour(scores, links.after)
 
 
 def neighbour(scores: Scores, towards: Turns) -> Scores:
     """The score of each turn's neighbour, 0 where it has none."""
-    return np.where(towards >= 0, scores[towards], 0.0) if len(scores) else scores
+    # -1, for none, takes the last place
+    return np.append(scores, 0.0)[towards]
 
 
-def window_mean(scores: Scores, previous: Turns, after: Turns, visible: Mask) -> Scores:
+def window_mean(scores: Scores, links: Links, visible: Mask) -> Scores:
     """The mean score of the windows that hold each turn: its own and its neighbours'."""
-    own = np.where(visible, scores, 0.0)
-    weight = visible.astype(np.float64)
-    total = own + neighbour(own, previous) + neighbour(own, after)
-    count = weight + neighbour(weight, previous) + neighbour(weight, after)
-    return np.divide(total, count, out=np.zeros_like(total), where=count > 0)
+    total = in_window(np.where(visible, scores, 0.0), links)
+    count = in_window(visible.astype(np.float64), links)
+    return total / np.maximum(count, 1.0)
 
 
 def both_windows(own: Scores, after: Turns) -> Scores:
@@ -100,7 +108,7 @@ def both_windows(own: Scores, after: Turns) -> Scores:
 
     NaN where there is no vector yet.
     """
-    following = np.where(after >= 0, own[after], np.nan) if len(after) else own
+    following = np.append(own, np.nan)[after]
     return np.where(np.isnan(following), own, np.where(np.isnan(own), following, (own + following) / 2))
 
 

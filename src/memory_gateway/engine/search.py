@@ -18,18 +18,20 @@ from memory_gateway.engine.items import (
     skill_item,
     unprocessed_item,
 )
+from memory_gateway.engine.people import Participant
 from memory_gateway.engine.ranking import Query, RankedSegment, rank
 from memory_gateway.engine.recall import (
     Concealed,
     Segment,
     concealed_elsewhere,
     concealed_of,
-    load_space,
+    load_participants,
     segments_within,
+    view_of,
 )
 from memory_gateway.engine.schemas import Caller, MemoryKey, RawItem, SearchReply, SearchRequest
 from memory_gateway.engine.segments import Turn
-from memory_gateway.storage.port import Reads, Transaction
+from memory_gateway.storage.port import Database, Reads, Transaction
 
 MOST_EPISODES = 100
 MOST_AGENT_ITEMS = 10
@@ -96,6 +98,21 @@ async def open_scope(
     return Scope(space_no, concealed, {segment.segment_no: segment for segment in found}, place)
 
 
+async def speakers(database: Database, request: SearchRequest, caller: Caller) -> list[Participant]:
+    """Those who speak in what the request may see of the caller's own space."""
+    space_no = await own_space(database, caller, request.app_id, request.project_id)
+    if space_no is None:
+        return []
+    everybody = await load_participants(database, space_no)
+    wanted = parse_filter({} if request.filters is UNSET else request.filters)
+    if wanted is None or not everybody:
+        return everybody
+    place = ItemPlace(owner_of(request.user_id, request.agent_id), request.app_id, request.project_id)
+    scope = await database.read(lambda transaction: open_scope(transaction, space_no, place, wanted, caller))
+    senders = {sender for segment in (scope.segments or {}).values() for sender in json.loads(segment.senders)}
+    return [participant for participant in everybody if participant.sender_id in senders]
+
+
 async def load_segments(transaction: Transaction, scope: Scope) -> dict[int, Segment]:
     """All segments in the scope, by number."""
     if scope.segments is not None:
@@ -141,7 +158,7 @@ async def _episodes(transaction: Transaction, scope: Scope, query: Query, top_k:
     if scope.segments is not None:
         owned = [number for number, segment in scope.segments.items() if owns(segment, scope.place, caller)]
         kept = np.array(owned, dtype=np.int64)
-    view = await load_space(transaction, scope.space_no, kept, scope.concealed)
+    view = view_of(scope.space_no, await query.columns.of(transaction, scope.space_no), kept, scope.concealed)
     left_out = {key.memory_id for key in caller.left_out if key.memory_type == "episode"}
     items: list[RawItem] = []
     for ranked in await rank(transaction, view, query):
@@ -205,7 +222,7 @@ async def _agent_items(
     found = await cases_within(transaction, scope)
     segments = await load_segments(transaction, scope)
     kept: NDArray[np.int64] = np.array(sorted(found), dtype=np.int64)
-    view = await load_space(transaction, scope.space_no, kept, scope.concealed)
+    view = view_of(scope.space_no, await query.columns.of(transaction, scope.space_no), kept, scope.concealed)
     scores = {ranked.segment_no: ranked.score for ranked in await rank(transaction, view, query)}
     for segment_no, score in scores.items():
         item = case_item(scope.place, segments[segment_no], found[segment_no])
