@@ -12,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help setup demo serve test lint format bench clean
+.PHONY: help setup demo serve test lint format bench bench-peers bench-recall clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,6 +22,8 @@ help:
 	@echo "make lint   formatting, lints, types, import arrows"
 	@echo "make format put the code into the project's format"
 	@echo "make bench  run the benchmarks and print their tables"
+	@echo "make bench-peers    recall of other memory systems beside ours (installs them apart; needs the LoCoMo file)"
+	@echo "make bench-recall   how well the engine finds, on data sets that you have; ARGS=\"--dev-only\""
 	@echo "make setup  only create .venv and install"
 	@echo "make clean  remove .venv and caches, never your data"
 
@@ -59,6 +61,12 @@ format: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-peers: setup
+	$(BIN)/python -m benchmarks.peers $(ARGS)
+
+bench-recall: setup
+	$(BIN)/python -m benchmarks.recall $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist benchmarks/.cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

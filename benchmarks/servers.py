@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import psutil
 from msgspec import Struct
 
 from memory_gateway.demo.child import RunningServer, ServerDied, free_port, running_server
@@ -56,6 +57,12 @@ def create_user(server: Gateway, user_id: str) -> User:
     )
     reply.raise_for_status()
     return User(user_id, reply.json()["user_key"])
+
+
+def resident_bytes(server: Gateway) -> int:
+    """Memory that the server holds, its children included."""
+    process = psutil.Process(server.pid)
+    return sum(member.memory_info().rss for member in (process, *process.children(recursive=True)))
 
 
 @contextmanager

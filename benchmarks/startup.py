@@ -4,10 +4,8 @@ import statistics
 import time
 from pathlib import Path
 
-import psutil
-
 from benchmarks.report import print_ratio, print_table
-from benchmarks.servers import gateway, work_folder
+from benchmarks.servers import gateway, resident_bytes, work_folder
 
 MIB = 1 << 20
 SETTLE_SECONDS = 3.0
@@ -40,9 +38,7 @@ def _start(folder: Path, embedder: str) -> tuple[float, float]:
     with gateway(folder, embedder=embedder) as server:
         seconds = time.perf_counter() - started
         time.sleep(SETTLE_SECONDS)
-        process = psutil.Process(server.pid)
-        family = [process, *process.children(recursive=True)]
-        return seconds, sum(member.memory_info().rss for member in family) / MIB
+        return seconds, resident_bytes(server) / MIB
 
 
 if __name__ == "__main__":
