@@ -14,6 +14,7 @@ NAMES = (
     "writes",
     "list_resources",
     "search_scale",
+    "search_owner",
     "entries_create",
     "entries_query",
     "entries_consolidate",

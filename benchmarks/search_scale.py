@@ -36,7 +36,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "memory_gateway"
 def main(scale: float = 1.0) -> None:
     """Print the median search of both stores and their ratio."""
     small, large = SMALL_USERS, max(SMALL_USERS + 1, round(LARGE_USERS * scale))
-    folders = {users: asyncio.run(_store(users)) for users in (small, large)}
+    folders = {users: asyncio.run(made_store(users)) for users in (small, large)}
     # small and large in turns, so that a busy moment of the machine meets both
     rounds = [{users: asyncio.run(_search_times(folder, users)) for users, folder in folders.items()} for _ in range(3)]
     times = {users: [one for measured in rounds for one in measured[users]] for users in folders}
@@ -58,9 +58,9 @@ def main(scale: float = 1.0) -> None:
     print_ratio(f"{large:,} users against {small}", ratio, "at most 2")
 
 
-async def _store(users: int) -> Path:
+async def made_store(users: int) -> Path:
     """The folder that holds these users' conversations, made if it is not there."""
-    folder = CACHE / f"search-{_engine_version()}-{users}"
+    folder = CACHE / f"search-{engine_version()}-{users}"
     if folder.exists():
         return folder
     for outdated in CACHE.glob(f"search-*-{users}"):
@@ -120,7 +120,7 @@ async def _upstream(folder: Path) -> AsyncIterator[Upstream]:
         yield upstream
 
 
-def _engine_version() -> str:
+def engine_version() -> str:
     """Changes with the engine's code and the schema, so that an old store is never measured by new code."""
     digest = hashlib.sha256()
     for path in sorted([*(PACKAGE / "engine").glob("*.py"), *(PACKAGE / "storage" / "migrations").glob("*.sql")]):

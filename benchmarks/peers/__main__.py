@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from benchmarks.peers import embedding_server
+from benchmarks import embedding_server
 from benchmarks.peers.systems import PeerFailed, System, systems
 from benchmarks.recall import locomo
 from benchmarks.recall.conversations import Conversation

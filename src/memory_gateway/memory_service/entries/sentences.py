@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Iterator
 
 import regex
 
@@ -14,12 +15,17 @@ _LATIN_END = r"""(?:(?<=[.!?;])|(?<=[.!?;]["'”’)\]»]))\s+"""
 _HAN_END = r"""(?:(?<=[。｡！？；…])|(?<=[。｡！？；…][”’」』）)\]»]))(?![。｡！？；…”’」』）)\]»])"""
 _SENTENCE_END = re.compile(f"{_LATIN_END}|{_HAN_END}")
 _GRAPHEME = regex.compile(r"\X")
+_STANDS_ALONE = re.compile("[ -~\u4e00-\u9fff]")  # no part of a longer visible character, before or after
 
 
 def split_sentences(text: str) -> list[str]:
     """Sentences and lines in order, trimmed, none empty. All characters but white space are in them."""
+    return list(_sentences(text))
+
+
+def _sentences(text: str) -> Iterator[str]:
     parts = (part.strip() for line in text.splitlines() for part in _SENTENCE_END.split(line))
-    return [part for part in parts if part]
+    return (part for part in parts if part)
 
 
 def sentence_key(sentence: str) -> str:
@@ -39,9 +45,11 @@ def key_hash(key: str) -> int:
 
 def first_sentence(text: str) -> str:
     """The first sentence, at most 100 characters of it, no visible character cut in two."""
-    sentence = next(iter(split_sentences(text)), "")
+    sentence = next(_sentences(text), "")
     if len(sentence) <= SUMMARY_CHARACTERS:
         return sentence
+    if _STANDS_ALONE.match(sentence, SUMMARY_CHARACTERS - 1) and _STANDS_ALONE.match(sentence, SUMMARY_CHARACTERS):
+        return sentence[:SUMMARY_CHARACTERS].rstrip()
     end = 0
     for grapheme in _GRAPHEME.finditer(sentence):
         if grapheme.end() > SUMMARY_CHARACTERS:
