@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from memory_gateway.embeddings.cosine_scale import CosineScale, CosineScales
+from memory_gateway.embeddings.cosine_scale import CosineScales
 from memory_gateway.embeddings.port import Vectors
 from memory_gateway.kit.errors import EmbeddingUnavailable
 from tests.fakes.embedder import HashEmbedder
@@ -40,7 +40,7 @@ async def test_the_scale_is_the_mean_and_deviation_of_questions_and_texts_that_d
     texts = np.stack([embedder._vector(text) for text in embedder.embedded])
     cosines = np.stack([embedder._vector(question) for question in embedder.queries]) @ texts.T
     assert cosines.size >= 20
-    assert scale == CosineScale(pytest.approx(cosines.mean()), pytest.approx(cosines.std()))
+    assert (scale.unrelated, scale.spread) == pytest.approx((cosines.mean(), cosines.std()))
 
 
 async def test_each_script_is_measured_once_by_its_own_texts() -> None:
@@ -66,4 +66,5 @@ async def test_a_model_that_was_away_is_asked_again() -> None:
 
 
 async def test_the_spread_is_never_nothing() -> None:
-    assert await CosineScales(FlatEmbedder()).of("Where?") == CosineScale(pytest.approx(1.0), 0.001)
+    scale = await CosineScales(FlatEmbedder()).of("Where?")
+    assert (scale.unrelated, scale.spread) == pytest.approx((1.0, 0.001))

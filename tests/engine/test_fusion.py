@@ -94,7 +94,7 @@ def test_a_score_keeps_the_order_of_the_points_and_stays_below_an_exact_match(
 ) -> None:
     scores = score_of(np.array(sorted(points)), weights)
     assert (np.diff(scores) >= 0).all()
-    assert 0 < scores.min()
+    assert scores.min() > 0
     assert scores.max() < EXACT
 
 

@@ -121,6 +121,12 @@ async def test_an_answer_comes_before_the_question_it_follows(talk: Talk, method
     ]
 
 
+async def test_of_equal_words_those_that_tell_come_before_those_that_ask(talk: Talk, method: Method) -> None:
+    told, asked = "Carla helped me paint the fence.", "Carla helped me paint the fence?"
+    await remember(talk, said(told, "2026-03-05"), said(asked, "2026-03-05"))
+    assert await order(talk, "who helped paint the fence", method) == [f"ann: {told}", f"ann: {asked}"]
+
+
 async def test_what_follows_a_question_answers_it(talk: Talk) -> None:
     """Both turns beside the middle one have the same words: only one stands behind the question."""
     await talk.add(
@@ -160,29 +166,19 @@ async def test_the_turn_after_a_deleted_one_is_not_found_by_what_that_one_said(t
         assert await order(talk, query, found_by, caller=caller, radius=0.05) == []
 
 
-@pytest.mark.parametrize("found_by", ["vector", "hybrid", "agentic"])
-async def test_the_turns_around_a_deleted_one_score_as_if_it_had_never_been_said(
-    tmp_path: Path, found_by: Method
-) -> None:
-    """The turn behind it has lost its own vector; the next one's, of those two, is left."""
-    before, after, last = "the weather is fine", "hm, okay, bye", "see you at the opening of the safe house"
+async def test_turns_near_a_deleted_one_have_the_meaning_that_they_have_without_it(tmp_path: Path) -> None:
+    before, last = "the weather is fine", "see you at the opening of the safe house"
 
-    async def scores(talk: Talk, caller: Caller | None) -> dict[str, float]:
-        await embed(talk)
-        reply = await talk.search(SAFE, method=found_by, caller=caller, top_k=-1, radius=0.0)
-        facts = [fact for episode in reply.episodes for fact in episode["atomic_facts"]]
-        return {fact["content"].split(": ", 1)[1]: round(fact["score"], 9) for fact in facts}
+    async def scores(folder: Path, *texts: str) -> dict[str, float]:
+        folder.mkdir()
+        async with open_talk(folder, HashEmbedder()) as talk:
+            await talk.say(*texts)
+            await embed(talk)
+            caller = await delete(talk, SAFE) if SAFE in texts else None
+            (episode,) = (await talk.search("when is the safe opened", method="vector", caller=caller)).episodes
+            return {fact["content"].split(": ", 1)[1]: fact["score"] for fact in episode["atomic_facts"]}
 
-    async with open_talk(tmp_path, HashEmbedder()) as talk:
-        await talk.say(before, SAFE, after, last)
-        with_deleted = await scores(talk, await delete(talk, SAFE))
-    other = tmp_path / "other"
-    other.mkdir()
-    async with open_talk(other, HashEmbedder()) as talk:
-        await talk.say(before, session="chat:1")
-        await talk.say(after, last, session="chat:2")
-        never_said = await scores(talk, None)
-    if found_by == "vector":
-        assert with_deleted[before] == never_said[before]
-    assert set(with_deleted) == set(never_said) & set(with_deleted)
-    assert SAFE not in with_deleted
+    found = await scores(tmp_path / "deleted", before, SAFE, "hm, okay, bye", last)
+    assert set(found) == {before, "hm, okay, bye", last}
+    assert found[before] == (await scores(tmp_path / "before", before))[before]
+    assert found[last] == (await scores(tmp_path / "after", "hm, okay, bye", last))[last]

@@ -1,8 +1,8 @@
 """Vectors as small integers, kept in memory between searches.
 
 A vector is stored as bytes of -127..127, scaled so that its largest component fits; its direction is what counts. Dot
-products of such numbers are whole and small enough for a float to hold exactly, so a cosine does not depend on how
-many vectors are multiplied at once: the same data give the same ranking, filtered or not.
+products of such numbers are whole and, for vectors of real models, small enough for a float to hold exactly. So a
+cosine does not depend on how many vectors are multiplied at once: the same data give the same ranking, filtered or not.
 
 Vectors of a space are only ever appended, so what is held of a space stays right; what is missing is read.
 """

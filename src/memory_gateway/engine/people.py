@@ -5,18 +5,19 @@ sign of its own.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 from msgspec import Struct
 
-from memory_gateway.kit.text import collapse, fold
+from memory_gateway.kit.text import collapse
 
 # Names that are no names: as words of a query they mean something else.
 _ROLES = frozenset(
     "user assistant bot ai system agent human me i you we admin tool 用户 助手 我 你 您 机器人 管理员 客服".split()
 )
 _SHORTEST_FIRST_NAME = 3
-_LATIN_EDGE = re.compile(r"[0-9a-z\u00c0-\u024f]", re.IGNORECASE)
+_LATIN = r"[0-9a-z\u00c0-\u024f]"
 
 
 class Participant(Struct, frozen=True):
@@ -35,39 +36,44 @@ class Naming(Struct, frozen=True):
 
 
 def naming(query: str, participants: Iterable[Participant]) -> Naming:
-    """Who is named. A query of names alone stays whole."""
-    folded = fold(query)
-    found: dict[int, str] = {}
-    for name, number in _names(participants).items():
-        if name in folded and re.search(_pattern(name), folded):
-            found[number] = f"{found[number]}|{_pattern(name)}" if number in found else _pattern(name)
+    """Who is named, the longest name first where one holds another. A query of names alone stays whole."""
+    text = collapse(unicodedata.normalize("NFKC", query))
+    lowered = text.lower()
+    bearers = {name: bearing for name, bearing in _bearers(participants).items() if name in lowered}
+    if not bearers:
+        return Naming(query, None)
+    names = sorted(bearers, key=len, reverse=True)
+    found: set[int] = set()
+
+    def taken(match: re.Match[str]) -> str:
+        found.update(bearers[names[(match.lastindex or 1) - 1]])
+        return " "
+
+    rest = collapse(re.sub("|".join(map(_pattern, names)), taken, text, flags=re.IGNORECASE))
     if not found:
         return Naming(query, None)
-    patterns = "|".join(sorted(found.values(), key=len, reverse=True))
-    rest = collapse(re.sub(patterns, " ", query, flags=re.IGNORECASE))
-    return Naming(rest if _says_something(rest) else query, next(iter(found)) if len(found) == 1 else None)
+    return Naming(rest if _says_something(rest) else query, found.pop() if len(found) == 1 else None)
 
 
-def _names(participants: Iterable[Participant]) -> dict[str, int]:
-    """Whom each name means, longest first: full names, and first names that only one of them has."""
-    whole: dict[str, int] = {}
+def _bearers(participants: Iterable[Participant]) -> dict[str, set[int]]:
+    """Whom each name means: full names, and first names that only one of them has."""
+    whole: dict[str, set[int]] = {}
     first: dict[str, set[int]] = {}
     for participant in participants:
-        name = fold(participant.name).strip()
+        name = collapse(unicodedata.normalize("NFKC", participant.name)).lower()
         if name and name not in _ROLES:
-            whole.setdefault(name, participant.participant_no)
+            whole.setdefault(name, set()).add(participant.participant_no)
             word = name.split()[0]
             if len(word) >= _SHORTEST_FIRST_NAME and word not in _ROLES:
                 first.setdefault(word, set()).add(participant.participant_no)
-    alone = {word: numbers.pop() for word, numbers in first.items() if len(numbers) == 1}
-    return dict(sorted((alone | whole).items(), key=lambda item: -len(item[0])))
+    return {word: bearing for word, bearing in first.items() if len(bearing) == 1} | whole
 
 
 def _pattern(name: str) -> str:
-    """Latin names as whole words with their possessive, all others wherever they stand."""
-    before = r"(?<![0-9a-z\u00c0-\u024f])" if _LATIN_EDGE.match(name[0]) else ""
-    after = r"(?:['\u2019]s)?(?![0-9a-z\u00c0-\u024f])" if _LATIN_EDGE.match(name[-1]) else ""
-    return f"{before}{re.escape(name)}{after}"
+    """A group. Latin names as whole words with their possessive, all others wherever they stand."""
+    before = rf"(?<!{_LATIN})" if re.match(_LATIN, name) else ""
+    after = rf"(?:['\u2019]s)?(?!{_LATIN})" if re.match(_LATIN, name[-1]) else ""
+    return f"{before}({re.escape(name)}){after}"
 
 
 def _says_something(text: str) -> bool:
