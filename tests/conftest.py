@@ -8,6 +8,8 @@ import pytest
 
 from memory_gateway.embeddings import local_model
 
+pytest_plugins = ("tests.everos_live.fixtures",)
+
 
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.peers import driving, embedding_server, environments
+from benchmarks import embedding_server
+from benchmarks.peers import driving, environments
 from benchmarks.peers.__main__ import main
 from benchmarks.peers.environments import Peer, environ, installed
 from benchmarks.peers.systems import to_answers

@@ -1,15 +1,12 @@
 """One suite, two upstreams: what a test asserts holds for both, unless it is in `test_differences.py`.
 
-The EverOS side plays back what a live EverOS 1.5.1 answered. To run it on a live server, or to record it anew after
-a change of the suite (on an empty root; `tests/conformance/everos-recorded.jsonl` is written):
-
-    CONFORMANCE_EVEROS_URL=http://127.0.0.1:8000 [CONFORMANCE_RECORD=1] pytest tests/conformance -k everos
+The EverOS side plays back what a live EverOS 1.5.1 answered. ``pytest --everos live tests/conformance`` asks a live
+one; ``--everos record`` does, and writes `tests/conformance/everos-recorded.jsonl`, after a change of the suite.
 """
 
 import asyncio
-import os
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -26,11 +23,9 @@ from memory_gateway.upstream.port import Upstream
 from tests.conformance.corpus import SESSIONS, seed
 from tests.conformance.recording import Exchange, Player, Recorder, save
 from tests.conformance.world import METHODS, World, sessions
+from tests.everos_live.server import EverosServer
 from tests.fakes.embedder import HashEmbedder
 from tests.fakes.everos import BASE_URL
-
-LIVE_URL = os.environ.get("CONFORMANCE_EVEROS_URL")
-RECORDING = bool(os.environ.get("CONFORMANCE_RECORD"))
 
 
 @pytest.fixture(params=["embedded", "everos"])
@@ -39,15 +34,18 @@ def upstream_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def world(everos: httpx.AsyncBaseTransport | None, seeded_folder: Path, tmp_path: Path) -> AsyncIterator[World]:
+async def world(
+    everos: tuple[str, httpx.AsyncBaseTransport] | None, seeded_folder: Path, tmp_path: Path
+) -> AsyncIterator[World]:
     """The upstream with the corpus in it."""
     if everos is None:
         shutil.copytree(seeded_folder, tmp_path / "data")
         async with embedded(tmp_path / "data") as upstream:
             yield World("embedded", upstream)
         return
-    async with httpx.AsyncClient(transport=everos) as client:
-        yield World("everos", EverosUpstream(LIVE_URL or BASE_URL, client=client), 100, 0.3 if LIVE_URL else 0.0)
+    url, transport = everos
+    async with httpx.AsyncClient(transport=transport) as client:
+        yield World("everos", EverosUpstream(url, client=client), 100, 0.0 if url == BASE_URL else 0.3)
 
 
 @asynccontextmanager
@@ -78,46 +76,52 @@ async def _seed_embedded(folder: Path) -> None:
 
 
 @pytest.fixture
-def everos(upstream_name: str, request: pytest.FixtureRequest) -> Iterator[httpx.AsyncBaseTransport | None]:
+def everos(upstream_name: str, request: pytest.FixtureRequest) -> Iterator[tuple[str, httpx.AsyncBaseTransport] | None]:
     """The way to EverOS, where it is this test's upstream: a live server's, or the recording."""
     if upstream_name != "everos":
         yield None
         return
     test = f"{request.node.path.stem}::{request.node.name}"
-    if LIVE_URL is None:
-        yield Player(test)
+    if request.config.getoption("--everos") == "recorded":
+        yield BASE_URL, Player(test)
         return
-    request.getfixturevalue("seeded_live_server")
+    url: str = request.getfixturevalue("seeded_live_server")
     recorder = Recorder(test)
     exchanges: list[Exchange] = request.getfixturevalue("recorded")
-    yield recorder
+    yield url, recorder
     exchanges.extend(recorder.exchanges)
 
 
 @pytest.fixture(scope="session")
-def recorded() -> Iterator[list[Exchange]]:
+def recorded(request: pytest.FixtureRequest) -> Iterator[list[Exchange]]:
     exchanges: list[Exchange] = []
     yield exchanges
-    if RECORDING:
+    if request.config.getoption("--everos") == "record":
         save(exchanges)
 
 
 @pytest.fixture(scope="session")
-def seeded_live_server() -> None:
-    """The corpus, written once, when every method finds all of it (keyword recall on a new root takes a minute)."""
-    asyncio.run(_seed_live_server())
+def seeded_live_server(live_everos: EverosServer) -> str:
+    """Its URL. The corpus is written once, and every method finds all of it."""
+    asyncio.run(_on(live_everos.url, partial(seed, settle=live_everos.settle)))
+    live_everos.index_words()
+    asyncio.run(_on(live_everos.url, _require_all))
+    return live_everos.url
 
 
-async def _seed_live_server() -> None:
-    upstream = EverosUpstream(LIVE_URL or "")
+async def _on(url: str, work: Callable[[Upstream], Awaitable[None]]) -> None:
+    upstream = EverosUpstream(url)
     try:
-        await seed(upstream)
-        world = World("everos", upstream, tries=200, pause=1.0)
-        for method in METHODS:
-            ask = partial(world.search, method=method)
-            assert _shows_all(await world.until(ask, _shows_all)), method
+        await work(upstream)
     finally:
         await upstream.close()
+
+
+async def _require_all(upstream: Upstream) -> None:
+    world = World("everos", upstream, tries=20, pause=0.5)
+    for method in METHODS:
+        ask = partial(world.search, method=method)
+        assert _shows_all(await world.until(ask, _shows_all)), method
 
 
 def _shows_all(reply: SearchReply) -> bool:

@@ -3,6 +3,8 @@
 The word "note" stands in every message of a user, so that a search for it finds every episode.
 """
 
+from collections.abc import Callable
+
 from memory_gateway.engine.schemas import AddRequest, Caller, FlushRequest, FunctionCall, Message, ToolCall
 from memory_gateway.upstream.port import Upstream
 
@@ -74,8 +76,10 @@ OPEN = (
 CLOSED = {"chat:tea": TEA, "chat:falcon": FALCON, "chat:group": GROUP, "chat:late": LATE, "chat:tools": TOOLS}
 
 
-async def seed(upstream: Upstream) -> None:
+async def seed(upstream: Upstream, settle: Callable[[], None] = lambda: None) -> None:
+    """``settle`` waits where indexing takes its time: EverOS makes a profile of what it has indexed before."""
     for session, messages in CLOSED.items():
         await upstream.add(AddRequest(session, messages, APP), ANN)
         await upstream.flush(FlushRequest(session, APP), ANN)
+        settle()
     await upstream.add(AddRequest("chat:open", OPEN, OPEN_APP), ANN)

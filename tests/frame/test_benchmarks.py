@@ -45,7 +45,7 @@ async def test_the_load_generator_sends_each_number_once_and_counts_every_reply(
 
 
 def test_an_unexpected_status_ends_a_benchmark() -> None:
-    result = Result(per_second=1, p50_ms=1, p99_ms=1, statuses={200: 9, 500: 1}, next_number=0)
+    result = Result(per_second=1, p50_ms=1, p95_ms=1, p99_ms=1, statuses={200: 9, 500: 1}, next_number=0)
     with pytest.raises(AssertionError, match="500"):
         result.require(200)
 

@@ -43,7 +43,7 @@ class Weights(Struct, frozen=True):
 
 HYBRID = Weights(
     cosine=1.0,
-    turn=0.0,
+    turn=1.0,
     window=2.75,
     coverage=1.0,
     length=0.52,

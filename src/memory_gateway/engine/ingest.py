@@ -12,7 +12,9 @@ from memory_gateway.engine import cases, store
 from memory_gateway.engine.columns import RECORD, block_of
 from memory_gateway.engine.memory_ids import message_id
 from memory_gateway.engine.pieces import Piece, PreparedMessage
+from memory_gateway.engine.schemas import MOST_MESSAGES
 from memory_gateway.engine.segments import OpenSegment, Turn, ends_before, subject, summary
+from memory_gateway.storage.lists import with_list
 from memory_gateway.storage.port import Row, Transaction
 
 TRANSACTION_PIECES = 256
@@ -79,6 +81,7 @@ class SessionWriter:
         self._previous_turn = 0
         self._touched: dict[int, _Segment] = {}
         self._participants: dict[str, tuple[int, str]] = {}
+        self._messages: list[dict[str, Any]] = []
         self._turns: list[dict[str, Any]] = []
         self._records: defaultdict[int, bytearray] = defaultdict(bytearray)
         self._postings: defaultdict[tuple[str, int], bytearray] = defaultdict(bytearray)
@@ -87,8 +90,10 @@ class SessionWriter:
     async def write(self, batch: list[Portion]) -> None:
         """Store what is new of the batch; what an earlier try stored is passed over."""
         await self._open_space()
+        stored = await self._stored_messages(batch)
+        taken = await self._taken_ids(batch)
         for portion in batch:
-            await self._write_portion(portion)
+            await self._write_portion(portion, stored.get(portion.prepared.identity), taken)
         await self._save()
 
     async def close_current(self) -> bool:
@@ -116,23 +121,40 @@ class SessionWriter:
         people = await self._transaction.fetch(store.PARTICIPANTS, {"space_no": self._space_no})
         self._participants = {sender_id: (number, name) for number, sender_id, name in people}
 
-    async def _write_portion(self, portion: Portion) -> None:
-        stored = await self._transaction.fetch_one(
-            store.STORED_MESSAGE,
-            {
-                "space_no": self._space_no,
-                "session_id": self._key.session_id,
-                "identity": portion.prepared.identity,
-            },
-        )
-        done = stored[1] if stored else 0
+    async def _stored_messages(self, batch: list[Portion]) -> dict[str, tuple[int, int]]:
+        """Of the messages that an earlier try stored: the number, and how many pieces of it stand."""
+        identities = [portion.prepared.identity for portion in batch]
+        sql, params = with_list(store.STORED_MESSAGES, "identities", identities)
+        place = {"space_no": self._space_no, "session_id": self._key.session_id}
+        rows = await self._transaction.fetch(sql, {**place, **params})
+        return {identity: (message_no, pieces) for identity, message_no, pieces in rows}
+
+    async def _taken_ids(self, batch: list[Portion]) -> set[str]:
+        """EverOS drops a second message with the same id; here it gets another."""
+        wanted = [self._message_id(portion, portion.number) for portion in batch]
+        sql, params = with_list(store.TAKEN_MESSAGE_IDS, "message_ids", wanted)
+        return {taken for (taken,) in await self._transaction.fetch(sql, {"space_no": self._space_no, **params})}
+
+    def _message_id(self, portion: Portion, number: int) -> str:
+        return message_id(self._key.session_id, portion.prepared.timestamp_ms, number)
+
+    async def _write_portion(self, portion: Portion, stored: tuple[int, int] | None, taken: set[str]) -> None:
+        message_no, done = stored or (self._counts[0], 0)
         if done >= portion.end:
             return
-        message_no = stored[0] if stored else self._counts[0]
         speaker_no = await self._participant(portion.prepared)
         for piece in portion.prepared.pieces[done : portion.end]:
             self._append(portion.prepared, piece, message_no, speaker_no)
-        await self._save_message(portion, message_no, is_new=stored is None)
+        segment_no = self._turns[-1]["segment_no"]
+        place = {"space_no": self._space_no, "message_no": message_no, "segment_no": segment_no}
+        if stored is not None:
+            await self._transaction.execute(store.EXTEND_MESSAGE, {**place, "pieces_stored": portion.end})
+            return
+        self._counts[0] += 1
+        number = portion.number
+        if self._message_id(portion, number) in taken:
+            number = MOST_MESSAGES + message_no  # no request has a message of that number, and no two messages have one
+        self._messages.append({**place, **self._row(portion), "message_id": self._message_id(portion, number)})
 
     def _append(self, prepared: PreparedMessage, piece: Piece, message_no: int, speaker_no: int) -> None:
         segment = self._segment_for(prepared, piece)
@@ -210,44 +232,25 @@ class SessionWriter:
         )
         return number
 
-    async def _save_message(self, portion: Portion, message_no: int, *, is_new: bool) -> None:
-        segment_no = self._turns[-1]["segment_no"]
-        place = {"space_no": self._space_no, "message_no": message_no, "segment_no": segment_no}
-        if not is_new:
-            await self._transaction.execute(store.EXTEND_MESSAGE, {**place, "pieces_stored": portion.end})
-            return
-        self._counts[0] += 1
+    def _row(self, portion: Portion) -> dict[str, Any]:
         prepared, message = portion.prepared, portion.prepared.message
         calls = message.tool_calls
-        await self._transaction.execute(
-            store.SAVE_MESSAGE,
-            {
-                **place,
-                "session_id": self._key.session_id,
-                "identity": prepared.identity,
-                "message_id": await self._free_message_id(prepared.timestamp_ms, portion.number, message_no),
-                "pieces_stored": portion.end,
-                "sender_id": message.sender_id,
-                "sender_name": message.sender_name,
-                "role": message.role,
-                "timestamp_ms": prepared.timestamp_ms,
-                "content": prepared.content,
-                "tool_calls": json.dumps([_call_json(call) for call in calls], ensure_ascii=False) if calls else None,
-                "tool_call_id": message.tool_call_id,
-            },
-        )
-
-    async def _free_message_id(self, timestamp_ms: int, number: int, message_no: int) -> str:
-        """EverOS drops a second message with the same id; here it gets a number that is free."""
-        while True:
-            candidate = message_id(self._key.session_id, timestamp_ms, number)
-            params = {"space_no": self._space_no, "message_id": candidate}
-            if await self._transaction.fetch_one(store.MESSAGE_ID_TAKEN, params) is None:
-                return candidate
-            number = max(number + 1, message_no)
+        return {
+            "session_id": self._key.session_id,
+            "identity": prepared.identity,
+            "pieces_stored": portion.end,
+            "sender_id": message.sender_id,
+            "sender_name": message.sender_name,
+            "role": message.role,
+            "timestamp_ms": prepared.timestamp_ms,
+            "content": prepared.content,
+            "tool_calls": json.dumps([_call_json(call) for call in calls], ensure_ascii=False) if calls else None,
+            "tool_call_id": message.tool_call_id,
+        }
 
     async def _save(self) -> None:
         space = {"space_no": self._space_no}
+        await self._transaction.execute_many(store.SAVE_MESSAGE, self._messages)
         await self._transaction.execute_many(store.SAVE_TURN, self._turns)
         await self._transaction.execute_many(
             store.APPEND_RECORDS,

@@ -48,6 +48,7 @@ from memory_gateway.storage.port import Transaction
 
 FACT_CANDIDATES = 100
 QUERY_CHARS = 8_000
+_DATED_CHARS = 2_000
 _QUERY_TERMS = 256
 _TURNS_RANKED = 4_000
 _EXPANSION_EPISODES = 3
@@ -180,7 +181,7 @@ class _Ranking:
         day, period = np.zeros(len(times), dtype=bool), np.zeros(len(times), dtype=bool)
         seen = times[self._view.visible]
         years = range(_year(int(seen.min())), _year(int(seen.max())) + 1)
-        for named in periods(self._query.text[:QUERY_CHARS], self._query.now_ms, years):
+        for named in periods(self._query.text[:_DATED_CHARS], self._query.now_ms, years):
             before, after = (1, _DAYS_AFTER_A_DAY) if named.is_day else (0, _DAYS_AFTER_A_PERIOD)
             period |= (times >= named.start_ms - before * _DAY_MS) & (times < named.end_ms + after * _DAY_MS)
             if named.is_day:

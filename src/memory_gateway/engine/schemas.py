@@ -12,6 +12,9 @@ MemoryType = Literal["episode", "profile", "agent_case", "agent_skill", "unproce
 ListedMemoryType = Literal["episode", "profile", "agent_case", "agent_skill"]
 RawItem = dict[str, Any]
 
+MOST_MESSAGES = 500
+"""In one request."""
+
 
 class ContentItem(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag=False):
     """One part of a multimodal message. ``uri`` wins over ``base64``."""

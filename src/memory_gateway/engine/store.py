@@ -66,11 +66,13 @@ SEGMENT_NUMBERS_OF_SESSION = """
 SELECT segment_no FROM engine_segments WHERE space_no = :space_no AND session_id = :session_id
 """
 
-STORED_MESSAGE = """
-SELECT message_no, pieces_stored FROM engine_messages
-WHERE space_no = :space_no AND session_id = :session_id AND identity = :identity
+STORED_MESSAGES = """
+SELECT identity, message_no, pieces_stored FROM engine_messages
+WHERE space_no = :space_no AND session_id = :session_id AND identity IN (:identities)
 """
-MESSAGE_ID_TAKEN = "SELECT 1 FROM engine_messages WHERE space_no = :space_no AND message_id = :message_id"
+TAKEN_MESSAGE_IDS = """
+SELECT message_id FROM engine_messages WHERE space_no = :space_no AND message_id IN (:message_ids)
+"""
 SAVE_MESSAGE = """
 INSERT INTO engine_messages (
   space_no, message_no, session_id, identity, message_id, segment_no, pieces_stored, sender_id,

@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from memory_gateway.engine.filters import refused
 from memory_gateway.engine.pieces import normal_timestamp
-from memory_gateway.engine.schemas import AddRequest, FlushRequest, GetRequest, Message, SearchRequest
+from memory_gateway.engine.schemas import MOST_MESSAGES, AddRequest, FlushRequest, GetRequest, Message, SearchRequest
 
 _NAME = re.compile(r"[a-zA-Z0-9_.@+-]+")
 _LAST_MS = 253_402_300_799_999  # the end of the year 9999
@@ -15,8 +15,8 @@ _LAST_MS = 253_402_300_799_999  # the end of the year 9999
 def check_add(request: AddRequest) -> None:
     """Raises `UpstreamRefused` (422) for the first fault."""
     check_place(request)
-    if not 1 <= len(request.messages) <= 500:
-        bound = "at most 500 items" if request.messages else "at least 1 item"
+    if not 1 <= len(request.messages) <= MOST_MESSAGES:
+        bound = f"at most {MOST_MESSAGES} items" if request.messages else "at least 1 item"
         raise refused(f"List should have {bound} after validation, not {len(request.messages)}: messages")
     for number, message in enumerate(request.messages):
         _check_message(message, f"messages.{number}")

@@ -4,11 +4,10 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from memory_gateway.engine.pieces import normal_timestamp
-from memory_gateway.engine.schemas import Message, ToolCall
+from memory_gateway.engine.schemas import MOST_MESSAGES, Message, ToolCall
 from memory_gateway.gateway.names import plain_name
 from memory_gateway.kit.errors import InvalidInput
 
-MAX_MESSAGES = 500
 MAX_TEXT = 200_000
 # Stand in every piece of their message, so a long one would be stored and indexed many times over
 MAX_SENDER_NAME = 128
@@ -21,8 +20,8 @@ _END_OF_YEAR_9999_MS = 253_402_300_799_999
 
 def check_messages(messages: Sequence[Message]) -> None:
     """Number, senders, times and lengths; what else a message may be is the upstream's to say."""
-    if not 1 <= len(messages) <= MAX_MESSAGES:
-        raise InvalidInput(f"must hold 1 to {MAX_MESSAGES} messages", field="messages")
+    if not 1 <= len(messages) <= MOST_MESSAGES:
+        raise InvalidInput(f"must hold 1 to {MOST_MESSAGES} messages", field="messages")
     for number, message in enumerate(messages):
         _check_message(message, f"messages.{number}")
 
