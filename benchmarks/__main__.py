@@ -20,6 +20,7 @@ NAMES = (
     "entries_consolidate",
     "entries_neighbours",
     "service_throughput",
+    "everos_live",
 )
 
 

@@ -37,6 +37,7 @@ class Result(msgspec.Struct, frozen=True):
 
     per_second: float
     p50_ms: float
+    p95_ms: float
     p99_ms: float
     statuses: dict[int, int]
     next_number: int
@@ -159,6 +160,7 @@ def _result(run: _Run, elapsed: float) -> Result:
     return Result(
         per_second=len(latencies) / elapsed,
         p50_ms=statistics.median(latencies),
+        p95_ms=latencies[int(len(latencies) * 0.95)],
         p99_ms=latencies[int(len(latencies) * 0.99)],
         statuses=run.statuses,
         next_number=run.number,

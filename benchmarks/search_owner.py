@@ -21,6 +21,7 @@ from benchmarks.corpus import Corpus
 from benchmarks.report import print_ratio, print_table
 from benchmarks.search_scale import LARGE_USERS, WORDS, engine_version, made_store
 from benchmarks.servers import CACHE
+from memory_gateway.embeddings.cosine_scale import CosineScales
 from memory_gateway.embeddings.port import Vectors
 from memory_gateway.engine.engine import Engine
 from memory_gateway.engine.parse import Parser, ReadText
@@ -154,7 +155,7 @@ async def _engine(folder: Path) -> AsyncIterator[tuple[Engine, VectorWorker]]:
     leases = Leases(database, system_clock, "benchmark")
     engine = Engine(database, system_clock, Parser(NoReader(), (), folder), embedder, leases)
     try:
-        yield engine, VectorWorker(database, embedder, leases)
+        yield engine, VectorWorker(database, embedder, leases, CosineScales(embedder))
     finally:
         await engine.close()
         await database.close()

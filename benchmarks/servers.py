@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import httpx
 import psutil
@@ -59,7 +60,14 @@ def create_user(server: Gateway, user_id: str) -> User:
     return User(user_id, reply.json()["user_key"])
 
 
-def resident_bytes(server: Gateway) -> int:
+class Process(Protocol):
+    """What runs under a process id."""
+
+    @property
+    def pid(self) -> int: ...
+
+
+def resident_bytes(server: Process) -> int:
     """Memory that the server holds, its children included."""
     process = psutil.Process(server.pid)
     return sum(member.memory_info().rss for member in (process, *process.children(recursive=True)))

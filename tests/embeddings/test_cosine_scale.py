@@ -1,5 +1,6 @@
 """How a model's cosines lie: measured once for each script, at first use."""
 
+import asyncio
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,28 +35,34 @@ def is_han(text: str) -> bool:
     return any("\u3400" <= character <= "\u9fff" for character in text)
 
 
-async def test_the_scale_is_the_mean_and_deviation_of_questions_and_texts_that_do_not_answer_them() -> None:
-    embedder = HashEmbedder()
-    scale = await CosineScales(embedder).of("Where is my umbrella?")
-    texts = np.stack([embedder._vector(text) for text in embedder.embedded])
-    cosines = np.stack([embedder._vector(question) for question in embedder.queries]) @ texts.T
+def measured_on(embedder: HashEmbedder, *, han: bool) -> tuple[float, float]:
+    """Mean and deviation of the cosines between the texts and the questions of one script."""
+    texts = np.stack([embedder._vector(text) for text in embedder.embedded if is_han(text) == han])
+    questions = np.stack([embedder._vector(question) for question in embedder.queries if is_han(question) == han])
+    cosines = questions @ texts.T
     assert cosines.size >= 20
-    assert (scale.unrelated, scale.spread) == pytest.approx((cosines.mean(), cosines.std()))
+    return float(cosines.mean()), float(cosines.std())
 
 
-async def test_each_script_is_measured_once_by_its_own_texts() -> None:
+async def test_each_script_has_the_scale_of_its_own_questions_and_texts_measured_once() -> None:
     embedder = HashEmbedder()
     scales = CosineScales(embedder)
-    latin = await scales.of("Where is my umbrella?")
-    assert not any(is_han(text) for text in (*embedder.embedded, *embedder.queries))
-    asked = len(embedder.queries)
-    han = await scales.of("我的雨伞在哪里？")
-    assert all(is_han(text) for text in (*embedder.embedded[6:], *embedder.queries[asked:]))
-    assert han != latin
+    latin, han = await scales.of("Where is my umbrella?"), await scales.of("我的雨伞在哪里？")
+    assert (latin.unrelated, latin.spread) == pytest.approx(measured_on(embedder, han=False))
+    assert (han.unrelated, han.spread) == pytest.approx(measured_on(embedder, han=True))
     calls = len(embedder.embedded), len(embedder.queries)
     assert await scales.of("Who is Ann?") == await scales.of("") == await scales.of("🙂") == latin
     assert await scales.of("Ann的雨伞") == await scales.of("傘はどこ") == await scales.of("우산") == han
-    assert (len(embedder.embedded), len(embedder.queries)) == calls, "measured once"
+    assert (len(embedder.embedded), len(embedder.queries)) == calls
+
+
+async def test_those_who_ask_at_once_share_one_measurement() -> None:
+    embedder = HashEmbedder()
+    scales = CosineScales(embedder)
+    await asyncio.gather(*(scales.of("Where?") for _ in range(20)), scales.measure())
+    once = HashEmbedder()
+    await CosineScales(once).measure()
+    assert embedder.queries == once.queries
 
 
 async def test_a_model_that_was_away_is_asked_again() -> None:

@@ -1,6 +1,5 @@
 """What a message shows at a glance, and which queries ask for a time."""
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""From signs to points, from points to scores."""
+"""From features to points, from points to scores."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ from memory_gateway.engine.fusion import (
     EXACT,
     HYBRID,
     KEYWORD,
-    Signs,
+    Features,
     Weights,
-    in_company,
-    in_spreads,
     points_of,
     score_of,
+    standardised,
     strongest,
+    with_context,
     with_exact,
 )
 
@@ -29,15 +29,15 @@ MASKS = ("speaker", "day", "period", "timed", "question", "answer")
 BOTH = pytest.mark.parametrize("weights", [HYBRID, KEYWORD], ids=["hybrid", "keyword"])
 
 
-def signs(count: int, **known: Any) -> Signs:
+def features(count: int, **known: Any) -> Features:
     """Nothing is known but what is given."""
     absent: dict[str, Any] = {name: np.zeros(count) for name in (*SHARES, "length")}
     absent |= {name: np.zeros(count, dtype=bool) for name in MASKS}
-    return Signs(**(absent | known))
+    return Features(**(absent | known))
 
 
 @st.composite
-def any_signs(draw: st.DrawFn) -> Signs:
+def any_features(draw: st.DrawFn) -> Features:
     count = draw(st.integers(1, 6))
 
     def array(values: st.SearchStrategy[Any]) -> np.ndarray:
@@ -47,12 +47,12 @@ def any_signs(draw: st.DrawFn) -> Signs:
     known |= {name: array(st.booleans()) for name in MASKS}
     known["length"] = array(st.integers(0, 400)).astype(np.float64)
     known["cosine"] = draw(st.sampled_from([None, array(st.floats(-5, 8) | st.just(np.nan))]))
-    return Signs(**known)
+    return Features(**known)
 
 
 @BOTH
-@given(any_signs())
-def test_points_are_the_weighted_sum_of_each_turns_signs(weights: Weights, given_signs: Signs) -> None:
+@given(any_features())
+def test_points_are_the_weighted_sum_of_each_turns_features(weights: Weights, given_signs: Features) -> None:
     points = points_of(given_signs, weights)
     for turn in range(len(points)):
         expected = weights.length * np.log(1 + given_signs.length[turn])
@@ -66,13 +66,13 @@ def test_points_are_the_weighted_sum_of_each_turns_signs(weights: Weights, given
 
 def test_a_missing_vector_is_taken_by_the_words_that_stand_there() -> None:
     coverage = np.array([0.0, 1.0, 1.0])
-    known = signs(3, coverage=coverage, cosine=np.array([np.nan, np.nan, 1.0]))
-    words = points_of(signs(3, coverage=coverage), HYBRID)
+    known = features(3, coverage=coverage, cosine=np.array([np.nan, np.nan, 1.0]))
+    words = points_of(features(3, coverage=coverage), HYBRID)
     assert (points_of(known, HYBRID) - words).tolist() == pytest.approx([0.0, 3.0, 1.0])
 
 
 def test_points_leave_the_signs_as_they_were() -> None:
-    given_signs = signs(2, cosine=np.array([1.0, np.nan]), turn=np.array([0.5, 0.25]))
+    given_signs = features(2, cosine=np.array([1.0, np.nan]), turn=np.array([0.5, 0.25]))
     points_of(given_signs, HYBRID)
     assert given_signs.turn.tolist() == [0.5, 0.25]
     assert given_signs.cosine is not None
@@ -111,20 +111,20 @@ def test_only_counted_turns_give_a_share_to_their_neighbours_and_their_segment()
     weights = msgspec.structs.replace(HYBRID, neighbours=0.1, segment=0.5)
     links = Links(np.array([-1, 0, 1, -1]), np.array([1, 2, -1, -1]), np.array([0, 0, 0, 1]))
     points = np.array([10.0, 1.0, 4.0, 2.0])
-    every = in_company(points, np.array([True, True, True, True]), links, weights)
+    every = with_context(points, np.array([True, True, True, True]), links, weights)
     shared = [10.1, 2.4, 4.1, 2.0]
     assert every.tolist() == pytest.approx([shared[0] + 5.05, shared[1] + 5.05, shared[2] + 5.05, 3.0])
-    fewer = in_company(points, np.array([False, True, True, True]), links, weights)
+    fewer = with_context(points, np.array([False, True, True, True]), links, weights)
     assert fewer[1:].tolist() == pytest.approx([1.4 + 2.05, 4.1 + 2.05, 3.0]), "the first gives nothing"
 
 
 def test_a_segment_of_bad_turns_takes_no_points_away() -> None:
     links = Links(np.array([-1]), np.array([-1]), np.array([0]))
-    assert in_company(np.array([-3.0]), np.array([True]), links, HYBRID).tolist() == [-3.0]
+    assert with_context(np.array([-3.0]), np.array([True]), links, HYBRID).tolist() == [-3.0]
 
 
 def test_a_cosine_is_measured_from_what_unrelated_texts_have() -> None:
-    spreads = in_spreads(np.array([0.75, 0.8, 0.7, np.nan]), CosineScale(unrelated=0.75, spread=0.025))
+    spreads = standardised(np.array([0.75, 0.8, 0.7, np.nan]), CosineScale(unrelated=0.75, spread=0.025))
     assert spreads[:3].tolist() == pytest.approx([0.0, 2.0, -2.0])
     assert np.isnan(spreads[3])
 

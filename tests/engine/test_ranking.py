@@ -16,7 +16,7 @@ SAFE = "the safe opens with 4471"
 
 @pytest.fixture(params=["keyword", "hybrid", "agentic"])
 def method(request: pytest.FixtureRequest) -> Method:
-    """The methods that weigh words and signs."""
+    """The methods that weigh words and features."""
     found: Method = request.param
     return found
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+from memory_gateway.embeddings.cosine_scale import CosineScales
 from memory_gateway.embeddings.local import LocalEmbedder
 from memory_gateway.embeddings.local_model import DIMENSIONS
 from memory_gateway.engine.analysis import content_terms
@@ -190,7 +191,8 @@ async def test_keywords_alone_find_what_is_asked_for(talk: Talk) -> None:
 async def test_with_the_local_model_more_is_found(tmp_path: Path, embedder: LocalEmbedder) -> None:
     async with open_talk(tmp_path, embedder) as talk:
         await tell(talk)
-        await VectorWorker(talk.database, embedder, Leases(talk.database, talk.clock, "test")).catch_up()
+        leases = Leases(talk.database, talk.clock, "test")
+        await VectorWorker(talk.database, embedder, leases, CosineScales(embedder)).catch_up()
         check(await outcomes(talk, "hybrid"), HYBRID_FLOOR)
 
 

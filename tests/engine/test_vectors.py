@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from memory_gateway.embeddings.cosine_scale import CosineScales
 from memory_gateway.engine.vectors import VectorWorker, next_backlog
 from memory_gateway.kit.errors import EmbeddingUnavailable
 from memory_gateway.storage.leases import Leases
@@ -36,7 +37,8 @@ class CountingEmbedder(HashEmbedder):
 
 
 def worker(talk: Talk, embedder: HashEmbedder, holder: str = "w") -> VectorWorker:
-    return VectorWorker(talk.database, embedder, Leases(talk.database, talk.clock, holder))
+    leases = Leases(talk.database, talk.clock, holder)
+    return VectorWorker(talk.database, embedder, leases, CosineScales(embedder))
 
 
 async def test_the_backlog_counts_down_to_nothing_and_each_turn_is_embedded_once(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def _run(arguments: list[str]) -> None:
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         errors = [line for line in said if line.startswith("ERROR")] or said or ["no reason given"]
-        raise NotInstallable(f"{arguments[1:4]} failed: {errors[-1]}")
+        raise NotInstallable(errors[-1].removeprefix("ERROR: "))
 
 
 @contextmanager
@@ -110,8 +110,16 @@ def _locked() -> Iterator[None]:
         yield
 
 
-if __name__ == "__main__":
+def main(arguments: list[str]) -> int:
+    """Install, or say in one line why not. ``--check`` only tells whether it is there."""
+    if arguments == ["--check"]:
+        return 0 if installed() else 1
     try:
         install()
     except NotInstallable as missing:
         print(f"EverOS cannot be installed here, so nothing runs on a live one: {missing}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

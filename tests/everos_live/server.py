@@ -33,14 +33,14 @@ class EverosServer:
         self.root = folder / "root"
         self.log = folder / "everos.log"
         self.model = model
-        self._port = free_port()
+        self.port = free_port()
         self._environ = _environment(folder, model.url, embeddings_url)
         self._process: subprocess.Popen[bytes] | None = None
         self._run_to_end("init", "--root", str(self.root))
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -52,7 +52,7 @@ class EverosServer:
         command = [str(install.command()), "server", "start", "--root", str(self.root)]
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                [*command, "--host", "127.0.0.1", "--port", str(self._port)],
+                [*command, "--host", "127.0.0.1", "--port", str(self.port)],
                 env=self._environ,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -5,6 +5,7 @@ and Chinese ones lie elsewhere than English ones. So the model is asked: a few q
 them.
 """
 
+import asyncio
 import re
 
 import numpy as np
@@ -52,18 +53,24 @@ class CosineScale(Struct, frozen=True):
 
 
 class CosineScales:
-    """Measured once, at first use. Raises `memory_gateway.kit.errors.EmbeddingUnavailable`, and is then asked again."""
+    """Measured once. Raises `memory_gateway.kit.errors.EmbeddingUnavailable`, and is then asked again."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._measured: dict[str, CosineScale] = {}
+        self._measuring = asyncio.Lock()
 
     async def of(self, question: str) -> CosineScale:
         """The scale of questions in this script."""
-        script = "han" if _HAN.search(question) else "latin"
-        if script not in self._measured:
-            self._measured[script] = await self._measure(script)
-        return self._measured[script]
+        if not self._measured:
+            await self.measure()
+        return self._measured["han" if _HAN.search(question) else "latin"]
+
+    async def measure(self) -> None:
+        """Ask the model, unless it has been asked."""
+        async with self._measuring:
+            if not self._measured:
+                self._measured = {script: await self._measure(script) for script in _QUESTIONS}
 
     async def _measure(self, script: str) -> CosineScale:
         texts = await self._embedder.passages(_UNRELATED[script])

@@ -1,6 +1,7 @@
 """What scoring needs of every turn, as fixed-size records: a space's turns load as a few arrays, not as rows."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -12,13 +13,14 @@ RECORD = np.dtype(
     [
         ("segment", "<u4"),
         ("previous", "<u4"),  # 1 + number of the turn before this one in its session, 0 for none
-        ("length", "<u2"),  # terms in the turn
+        ("length_and_cues", "<u2"),  # terms in the turn, and above them the bits of `cues`: see `length_and_cues`
         ("speaker", "<u2"),  # participant number
-        ("cues", "<u4"),  # bits of `cues`
         ("time", "<i8"),  # epoch milliseconds
         ("text_hash", "<u8"),  # of the folded text: an exact query finds its turn
     ]
 )
+_LENGTH_BITS = 14
+LONGEST = (1 << _LENGTH_BITS) - 1
 POSTING = np.dtype([("turn", "<u4"), ("frequency", "<u2")])
 
 Records = NDArray[np.void]
@@ -42,7 +44,7 @@ class Columns(Struct, frozen=True):
     links: Links
     lengths: Scores
     speakers: NDArray[np.uint16]
-    cues: NDArray[np.uint32]
+    cues: NDArray[np.uint16]
     times: NDArray[np.int64]
     text_hashes: NDArray[np.uint64]
 
@@ -50,11 +52,14 @@ class Columns(Struct, frozen=True):
         return len(self.lengths)
 
     @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        links = (self.links.previous, self.links.after, self.links.segments)
+        return (*links, self.lengths, self.speakers, self.cues, self.times, self.text_hashes)
+
+    @property
     def size(self) -> int:
         """In bytes."""
-        fields = (self.lengths, self.speakers, self.cues, self.times, self.text_hashes)
-        links = (self.links.previous, self.links.after, self.links.segments)
-        return sum(array.nbytes for array in (*fields, *links))
+        return sum(array.nbytes for array in self.arrays)
 
 
 def block_of(turn_no: int) -> int:
@@ -67,16 +72,25 @@ def load_records(blocks: Iterable[bytes]) -> Records:
     return np.frombuffer(b"".join(blocks), dtype=RECORD)
 
 
+def length_and_cues(length: int, cues: int) -> int:
+    """As a record holds them."""
+    return cues << _LENGTH_BITS | min(length, LONGEST)
+
+
 def columns_of(records: Records) -> Columns:
-    """The records, turned on their side."""
-    return Columns(
+    """The records, turned on their side. Searches share them: nobody may write to them."""
+    both = records["length_and_cues"]
+    columns = Columns(
         links=links_of(records),
-        lengths=records["length"].astype(np.float64),
+        lengths=(both & LONGEST).astype(np.float64),
         speakers=records["speaker"].copy(),
-        cues=records["cues"].copy(),
+        cues=(both >> _LENGTH_BITS).astype(np.uint16),
         times=records["time"].copy(),
         text_hashes=records["text_hash"].copy(),
     )
+    for array in columns.arrays:
+        array.flags.writeable = False
+    return columns
 
 
 def links_of(records: Records) -> Links:

@@ -11,16 +11,14 @@ from memory_gateway.embeddings.cosine_scale import CosineScales
 from memory_gateway.embeddings.port import Embedder
 from memory_gateway.engine import holdings, store
 from memory_gateway.engine.filters import parse_filter
-from memory_gateway.engine.held_columns import HeldColumns
-from memory_gateway.engine.held_vectors import HeldVectors
+from memory_gateway.engine.held import Held
 from memory_gateway.engine.ingest import Portion, SessionKey, SessionWriter, portions
 from memory_gateway.engine.items import ItemPlace
 from memory_gateway.engine.listing import get
 from memory_gateway.engine.memory_ids import Kind, reference_of
 from memory_gateway.engine.parse import Parser
-from memory_gateway.engine.people import naming
 from memory_gateway.engine.profiles import StatedFacts, no_stated_facts, profile_items
-from memory_gateway.engine.ranking import QUERY_CHARS, Meaning, Query
+from memory_gateway.engine.ranking import Meaning, Query
 from memory_gateway.engine.schemas import (
     AddReply,
     AddRequest,
@@ -34,7 +32,7 @@ from memory_gateway.engine.schemas import (
     SearchReply,
     SearchRequest,
 )
-from memory_gateway.engine.search import load_segments, open_scope, own_space, search, speakers
+from memory_gateway.engine.search import load_segments, open_scope, own_space, search, to_embed
 from memory_gateway.engine.validation import check_add, check_get, check_place, check_search
 from memory_gateway.engine.vectors import VectorWorker
 from memory_gateway.kit.clock import Clock
@@ -64,9 +62,12 @@ class Engine:
         self._parser = parser
         self._embedder = embedder
         self._stated_facts = stated_facts
-        self._scales = None if embedder is None else CosineScales(embedder)
-        self._columns, self._vectors = HeldColumns(), HeldVectors()
-        self._worker = None if embedder is None else VectorWorker(database, embedder, leases)
+        self._held = Held()
+        self._scales: CosineScales | None = None
+        self._worker: VectorWorker | None = None
+        if embedder is not None:
+            self._scales = CosineScales(embedder)
+            self._worker = VectorWorker(database, embedder, leases, self._scales)
 
     def start(self) -> None:
         """Begin embedding in the background."""
@@ -122,12 +123,11 @@ class Engine:
             text=request.query,
             method=request.method,
             meaning=await self._meaning(request, caller),
-            columns=self._columns,
             radius=self._radius(request),
             now_ms=self._clock(),
             min_score=0.0 if request.min_score is UNSET else request.min_score,
         )
-        reply = await self._database.read(lambda transaction: search(transaction, request, query, caller))
+        reply = await self._database.read(lambda transaction: search(transaction, request, query, caller, self._held))
         if request.include_profile:
             reply.profiles.extend({**item, "score": None} for item in await self._profiles(request, caller))
         return reply
@@ -164,9 +164,8 @@ class Engine:
         return None
 
     async def _meant(self, embedder: Embedder, scales: CosineScales, request: SearchRequest, caller: Caller) -> Meaning:
-        """A participant's name pulls every turn of that person, so it is embedded neither."""
-        text = naming(request.query[:QUERY_CHARS], await speakers(self._database, request, caller)).rest
-        return Meaning(await embedder.query(text), embedder.model, await scales.of(text), self._vectors)
+        text = await self._database.read(lambda transaction: to_embed(transaction, request, caller, self._held))
+        return Meaning(await embedder.query(text), embedder.model, await scales.of(text))
 
     async def get(self, request: GetRequest, caller: Caller) -> GetReply:
         """A page of one kind of memory, in order of time."""
@@ -204,9 +203,7 @@ class Engine:
 
     async def erase(self, user_id: str) -> None:
         """Forget everything this caller wrote."""
-        await holdings.erase(self._database, user_id)
-        self._columns.clear()
-        self._vectors.clear()
+        self._held.forget(await holdings.erase(self._database, user_id))
 
     def export(self, user_id: str) -> AsyncIterator[dict[str, Any]]:
         """Every stored message of this caller."""

@@ -1,6 +1,6 @@
-"""Where the signs of a turn become one score. All weights stand here.
+"""Where the features of a turn become one score. All weights stand here.
 
-A turn's points are a weighted sum. No sign is scaled by the candidates at hand, so that scores of different searches
+A turn's points are a weighted sum. No feature is scaled by the candidates at hand, so that scores of different searches
 (the scopes and batches of one request) can be compared; a cosine is measured in its model's own spread. Weights were
 tuned on one half of LoCoMo and reported on the other: see ``docs/recall.md``.
 """
@@ -19,7 +19,7 @@ _BELOW_EXACT = 0.999
 
 
 class Weights(Struct, frozen=True):
-    """What each sign counts for, in points.
+    """What each feature counts for, in points.
 
     ``middle`` and ``steep`` bring points to 0..1: half at the middle, e-fold odds every ``steep``.
     """
@@ -79,7 +79,7 @@ _LOGS = np.log1p(np.arange(65_536))  # looked up, for a turn's length is a small
 _COSINE_OF_WORDS = 3.0  # a turn that has no vector yet, and every word of the query, is taken for so many spreads
 
 
-class Signs(Struct, frozen=True):
+class Features(Struct, frozen=True):
     """What is known of each turn for one query: arrays as long as the space, see `Weights`. Masks count as 0 and 1."""
 
     turn: Scores
@@ -95,32 +95,32 @@ class Signs(Struct, frozen=True):
     cosine: Scores | None = None  # in spreads, NaN where there is no vector
 
 
-def in_spreads(cosines: Scores, scale: CosineScale) -> Scores:
+def standardised(cosines: Scores, scale: CosineScale) -> Scores:
     """Cosines as standard deviations above what unrelated texts have."""
     return (cosines - scale.unrelated) / scale.spread
 
 
-def points_of(signs: Signs, weights: Weights) -> Scores:
+def points_of(features: Features, weights: Weights) -> Scores:
     """The weighted sum, of each turn by itself."""
     points = (
-        weights.turn * signs.turn
-        + weights.window * signs.window
-        + weights.coverage * signs.coverage
-        + weights.length * _LOGS[signs.length.astype(np.int64)]
-        + weights.speaker * signs.speaker
-        + weights.day * signs.day
-        + weights.period * signs.period
-        + weights.timed * signs.timed
-        + weights.question * signs.question
-        + weights.answer * signs.answer
+        weights.turn * features.turn
+        + weights.window * features.window
+        + weights.coverage * features.coverage
+        + weights.length * _LOGS[features.length.astype(np.int64)]
+        + weights.speaker * features.speaker
+        + weights.day * features.day
+        + weights.period * features.period
+        + weights.timed * features.timed
+        + weights.question * features.question
+        + weights.answer * features.answer
     )
-    if signs.cosine is not None:
-        known = np.where(np.isnan(signs.cosine), _COSINE_OF_WORDS * signs.coverage, signs.cosine)
+    if features.cosine is not None:
+        known = np.where(np.isnan(features.cosine), _COSINE_OF_WORDS * features.coverage, features.cosine)
         points += weights.cosine * known
     return np.asarray(points, dtype=np.float64)
 
 
-def in_company(points: Scores, counted: Mask, links: Links, weights: Weights) -> Scores:
+def with_context(points: Scores, counted: Mask, links: Links, weights: Weights) -> Scores:
     """The points with a share of the neighbours' and of the segment's best. Only counted turns give any."""
     own = np.where(counted, points, 0.0)
     shared = points + weights.neighbours * (neighbour(own, links.previous) + neighbour(own, links.after))

@@ -7,25 +7,23 @@ cosine does not depend on how many vectors are multiplied at once: the same data
 Vectors of a space are only ever appended, so what is held of a space stays right; what is missing is read.
 """
 
-import threading
-from collections import OrderedDict
-
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from memory_gateway.engine import store
 from memory_gateway.engine.columns import BLOCK_TURNS, Scores
+from memory_gateway.engine.last_used import LastUsed
 from memory_gateway.storage.port import Transaction
 
 MOST_BYTES = 128 << 20
 _LARGEST = 127
 
-Bytes = NDArray[np.int8]
+Int8Rows = NDArray[np.int8]
 Vector = NDArray[np.float32]
 
 
-def as_bytes(vectors: NDArray[np.float32]) -> Bytes:
+def as_bytes(vectors: NDArray[np.float32]) -> Int8Rows:
     """Each row scaled to -127..127. A row of zeros stays one."""
     largest = np.abs(vectors).max(axis=-1, keepdims=True)
     scaled = vectors * (_LARGEST / np.where(largest > 0, largest, 1.0))
@@ -37,14 +35,14 @@ def stored_model(model: str) -> str:
     return f"{model} int8"
 
 
-class _Block(Struct):
+class _Block(Struct, frozen=True):
     """Vectors of up to `BLOCK_TURNS` neighbouring turns and their lengths."""
 
-    rows: Bytes
+    rows: Int8Rows
     lengths: NDArray[np.float64]
 
 
-class _Space(Struct):
+class _Space(Struct, frozen=True):
     model: str
     blocks: list[_Block]
 
@@ -61,9 +59,7 @@ class HeldVectors:
     """For the spaces last searched. Several threads may ask at once; each brings the transaction it reads in."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
-        self._spaces: OrderedDict[int, _Space] = OrderedDict()
-        self._lock = threading.Lock()
+        self._spaces = LastUsed[_Space](most_bytes)
 
     async def cosines(self, transaction: Transaction, space_no: int, model: str, query: Vector, turns: int) -> Scores:
         """The cosine of the query and each of the space's ``turns``; NaN for those without a vector of this model."""
@@ -83,14 +79,12 @@ class HeldVectors:
                 cosines[first:end] = dots / (block.lengths[: end - first] * length)
         return cosines
 
-    def clear(self) -> None:
-        """Forget everything: somebody's memory was erased."""
-        with self._lock:
-            self._spaces.clear()
+    def forget(self, space_nos: list[int]) -> None:
+        """These were erased."""
+        self._spaces.forget(space_nos)
 
     async def _space(self, transaction: Transaction, space_no: int, model: str, known: int, dimensions: int) -> _Space:
-        with self._lock:
-            held = self._spaces.get(space_no)
+        held, era = self._spaces.get(space_no)
         if held is None or held.model != model:
             held = _Space(model, [])
         if held.count < known:
@@ -98,15 +92,8 @@ class HeldVectors:
             place = {"space_no": space_no, "first_block": whole}
             rows = await transaction.fetch(store.VECTORS_FROM, place)
             held = _Space(model, [*held.blocks[:whole], *(_block(vectors, dimensions) for (vectors,) in rows)])
-        self._keep(space_no, held)
+            self._spaces.keep(space_no, held, era)
         return held
-
-    def _keep(self, space_no: int, space: _Space) -> None:
-        with self._lock:
-            self._spaces[space_no] = space
-            self._spaces.move_to_end(space_no)
-            while sum(held.size for held in self._spaces.values()) > self._most_bytes:
-                self._spaces.popitem(last=False)
 
 
 def _block(vectors: bytes, dimensions: int) -> _Block:

@@ -11,15 +11,17 @@ from memory_gateway.storage.port import Database, Transaction
 _PAGE = 500
 
 
-async def erase(database: Database, user_id: str) -> None:
-    """Forget everything this caller wrote, in every app and project.
+async def erase(database: Database, user_id: str) -> list[int]:
+    """Forget everything this caller wrote, in every app and project; the spaces that are gone.
 
     A transaction a table, so that others' writes go on in between; the space's own row is the last to go, so that
     an erasure that was cut short finds its way again.
     """
-    for space_no, _, _ in await database.fetch(store.SPACES_OF_USER, {"user_id": user_id}):
+    spaces = [space_no for space_no, _, _ in await database.fetch(store.SPACES_OF_USER, {"user_id": user_id})]
+    for space_no in spaces:
         for statement in store.ERASE_SPACE:
             await database.write(partial(_execute, statement=statement, space_no=space_no))
+    return spaces
 
 
 async def _execute(transaction: Transaction, *, statement: str, space_no: int) -> None:

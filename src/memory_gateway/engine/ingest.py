@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from memory_gateway.engine import cases, store
-from memory_gateway.engine.columns import RECORD, block_of
+from memory_gateway.engine.columns import RECORD, block_of, length_and_cues
 from memory_gateway.engine.memory_ids import message_id
 from memory_gateway.engine.pieces import Piece, PreparedMessage
 from memory_gateway.engine.schemas import MOST_MESSAGES
@@ -19,7 +19,7 @@ from memory_gateway.storage.port import Row, Transaction
 
 TRANSACTION_PIECES = 256
 _LONGEST = 65_535
-_PACK_RECORD = struct.Struct("<IIHHIqQ")
+_PACK_RECORD = struct.Struct("<IIHHqQ")
 _PACK_POSTING = struct.Struct("<IH")
 
 
@@ -177,10 +177,14 @@ class SessionWriter:
         self._extend(segment, prepared, piece, turn_no)
 
     def _index(self, prepared: PreparedMessage, piece: Piece, segment_no: int, turn_no: int, speaker_no: int) -> None:
-        length = min(sum(piece.frequencies.values()), _LONGEST)
         block = block_of(turn_no)
         self._records[block] += _PACK_RECORD.pack(
-            segment_no, self._previous_turn, length, speaker_no, piece.cues, prepared.timestamp_ms, piece.text_hash
+            segment_no,
+            self._previous_turn,
+            length_and_cues(sum(piece.frequencies.values()), piece.cues),
+            speaker_no,
+            prepared.timestamp_ms,
+            piece.text_hash,
         )
         for term, frequency in piece.frequencies.items():
             self._postings[term, block] += _PACK_POSTING.pack(turn_no, min(frequency, _LONGEST))

@@ -1,7 +1,7 @@
 """Participants named in a query.
 
 A name pulls every turn of that person, so it is taken out of what is searched for; that the query names somebody is a
-sign of its own.
+feature of its own.
 """
 
 import re

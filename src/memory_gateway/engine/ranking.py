@@ -1,4 +1,4 @@
-"""Channels to a ranking: which turns, and through them which segments, answer a query."""
+"""From features to a ranking: which turns, and through them which segments, answer a query."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -19,15 +19,15 @@ from memory_gateway.engine.fusion import (
     HYBRID,
     KEYWORD,
     SECOND_ROUND,
-    Signs,
-    in_company,
-    in_spreads,
+    Features,
     points_of,
     score_of,
+    standardised,
     strongest,
+    with_context,
     with_exact,
 )
-from memory_gateway.engine.held_columns import HeldColumns
+from memory_gateway.engine.held import Held
 from memory_gateway.engine.held_vectors import HeldVectors, Vector
 from memory_gateway.engine.items import ScoredTurn
 from memory_gateway.engine.people import Naming, naming
@@ -43,6 +43,7 @@ from memory_gateway.engine.scoring import (
     seen_term,
     window_mean,
 )
+from memory_gateway.engine.segments import Turn
 from memory_gateway.kit.text import fold
 from memory_gateway.storage.port import Transaction
 
@@ -51,6 +52,7 @@ QUERY_CHARS = 8_000
 _DATED_CHARS = 2_000
 _QUERY_TERMS = 256
 _TURNS_RANKED = 4_000
+_TURNS_READ = 1_000
 _EXPANSION_EPISODES = 3
 _EXPANSION_TURNS = 2
 _EXPANSION_TERMS = 3
@@ -60,12 +62,11 @@ _DAYS_AFTER_A_PERIOD = 14
 
 
 class Meaning(Struct, frozen=True):
-    """A question's vector by a model, what its cosines say under that model, and the vectors they are made with."""
+    """A question's vector by a model, and what its cosines say under that model."""
 
     vector: Vector
     model: str
     scale: CosineScale
-    held: HeldVectors
 
 
 class Query(Struct, frozen=True):
@@ -74,7 +75,6 @@ class Query(Struct, frozen=True):
     text: str
     method: Method
     meaning: Meaning | None
-    columns: HeldColumns
     radius: float
     now_ms: int
     min_score: float = 0.0
@@ -88,16 +88,15 @@ class RankedSegment(Struct, frozen=True):
     turns: tuple[ScoredTurn, ...]
 
 
-async def rank(transaction: Transaction, view: SpaceView, query: Query) -> Iterator[RankedSegment]:
+async def rank(transaction: Transaction, view: SpaceView, query: Query, held: Held) -> Iterator[RankedSegment]:
     """The segments that answer the query, best first; the same for the same data, always."""
     if not view.visible.any():
         return iter(())
-    seen = set(np.flatnonzero(np.bincount(view.columns.speakers[view.visible])).tolist())
-    people = await load_participants(transaction, view.space_no)
-    named = naming(query.text[:QUERY_CHARS], [one for one in people if one.participant_no in seen])
-    ranking = _Ranking(transaction, view, query, named, await _cosines(transaction, view, query))
+    cosines = await _cosines(transaction, view, query, held.vectors)
     if query.method == "vector":
-        return _by_segment(view, ranking.by_meaning(), 0.0)
+        return _by_segment(view, _by_meaning(view, query, cosines), 0.0)
+    named = await named_in(transaction, view, query.text[:QUERY_CHARS])
+    ranking = _Ranking(transaction, view, query, named, cosines)
     wanted = _terms(named.rest)
     scores = await ranking.scores(wanted)
     if query.method == "agentic" and (more := await ranking.expansion(wanted, scores)):
@@ -105,15 +104,42 @@ async def rank(transaction: Transaction, view: SpaceView, query: Query) -> Itera
     return _by_segment(view, scores, query.min_score if query.method == "hybrid" else 0.0)
 
 
-async def _cosines(transaction: Transaction, view: SpaceView, query: Query) -> Scores | None:
+async def named_in(transaction: Transaction, view: SpaceView, text: str) -> Naming:
+    """Whom the text names of those who speak in what may be seen."""
+    seen = set(np.flatnonzero(np.bincount(view.columns.speakers[view.visible])).tolist())
+    everybody = await load_participants(transaction, view.space_no) if seen else []
+    return naming(text, [one for one in everybody if one.participant_no in seen])
+
+
+async def _cosines(transaction: Transaction, view: SpaceView, query: Query, held: HeldVectors) -> Scores | None:
     """Of the windows that hold each turn. One made with a deleted turn says nothing of the other."""
     meaning = query.meaning
     if meaning is None or query.method == "keyword":
         return None
     turns = len(view.columns)
-    own = await meaning.held.cosines(transaction, view.space_no, meaning.model, meaning.vector, turns)
+    own = await held.cosines(transaction, view.space_no, meaning.model, meaning.vector, turns)
     own[view.follows_deleted | ~view.visible] = np.nan
     return both_windows(own, view.columns.links.after)
+
+
+def _by_meaning(view: SpaceView, query: Query, cosines: Scores | None) -> Scores:
+    """The cosines themselves, from the radius on."""
+    known = np.zeros(len(view.columns)) if cosines is None else np.nan_to_num(cosines, nan=0.0)
+    found = np.where(view.visible & (known >= query.radius), known, 0.0)
+    return with_exact(found, _exact(view, query))
+
+
+def _exact(view: SpaceView, query: Query) -> Mask:
+    same = view.columns.text_hashes == np.uint64(text_hash(query.text))
+    return np.asarray(same & view.visible, dtype=bool)
+
+
+class _Words(Struct, frozen=True):
+    """BM25 of the turns, names and all; BM25 of the windows around them; how much of the query stands there."""
+
+    turn: Scores
+    window: Scores
+    coverage: Scores
 
 
 class _Ranking:
@@ -127,34 +153,28 @@ class _Ranking:
         self._query = query
         self._named = named
         self._cosines = cosines
-        self._exact = (view.columns.text_hashes == np.uint64(text_hash(query.text))) & view.visible
-
-    def by_meaning(self) -> Scores:
-        """The cosines themselves, from the radius on."""
-        visible = self._view.visible
-        known = np.zeros(len(visible)) if self._cosines is None else np.nan_to_num(self._cosines, nan=0.0)
-        return with_exact(np.where(visible & (known >= self._query.radius), known, 0.0), self._exact)
+        self._exact = _exact(view, query)
 
     async def scores(self, wanted: frozenset[str]) -> Scores:
         """The score of each turn for these terms, 0 for a turn that does not answer or may not be seen."""
         weights = KEYWORD if self._cosines is None else HYBRID
-        signs = self._signs(await self._words(wanted))
-        answers = (signs.turn > 0) | self._exact
+        features = self._features(await self._words(wanted))
+        answers = (features.turn > 0) | self._exact
         if self._cosines is not None:
             answers |= self._nearest(self._cosines)
         counted = self._view.visible & self._in_segments_of(answers)
         if self._cosines is None:
-            counted &= (signs.window > 0) | self._exact
-        points = in_company(points_of(signs, weights), counted, self._view.columns.links, weights)
+            counted &= (features.window > 0) | self._exact
+        points = with_context(points_of(features, weights), counted, self._view.columns.links, weights)
         return with_exact(np.where(counted, score_of(points, weights), 0.0), self._exact)
 
-    def _signs(self, words: "_Words") -> Signs:
+    def _features(self, words: _Words) -> Features:
         view, asked = self._view, self._query.text
         cues = view.columns.cues
         question = (cues & QUESTION) > 0
         nothing = np.zeros(len(cues), dtype=bool)
         day, period = self._in_time()
-        return Signs(
+        return Features(
             turn=words.turn,
             window=words.window,
             coverage=words.coverage,
@@ -165,14 +185,14 @@ class _Ranking:
             timed=(cues & TIMED) > 0 if asks_for_time(asked) else nothing,
             question=question,
             answer=neighbour((question & view.visible).astype(np.float64), view.columns.links.previous) > 0,
-            cosine=self._spreads(),
+            cosine=self._standardised(),
         )
 
-    def _spreads(self) -> Scores | None:
+    def _standardised(self) -> Scores | None:
         """The cosines in spreads; below the radius they may speak against a turn, but not for it."""
         if self._cosines is None or self._query.meaning is None:
             return None
-        spreads = in_spreads(self._cosines, self._query.meaning.scale)
+        spreads = standardised(self._cosines, self._query.meaning.scale)
         return np.where(self._cosines < self._query.radius, np.minimum(spreads, 0.0), spreads)
 
     def _in_time(self) -> tuple[Mask, Mask]:
@@ -201,7 +221,7 @@ class _Ranking:
         held[segments[answers]] = True
         return np.asarray(held[segments], dtype=bool)
 
-    async def _words(self, wanted: frozenset[str]) -> "_Words":
+    async def _words(self, wanted: frozenset[str]) -> _Words:
         if not wanted:
             literal = await self._literal()
             return _Words(literal, literal, literal)
@@ -221,9 +241,11 @@ class _Ranking:
         """A query of symbols alone has no terms: the turns that hold it as it stands."""
         found = np.zeros(len(self._view.columns))
         needle = fold(self._query.text.strip())
-        if needle:
-            rows = await self._transaction.fetch(store.TEXTS, {"space_no": self._view.space_no})
-            found[[turn_no for turn_no, label, text in rows if needle in fold(f"{label or ''} {text}")]] = 1.0
+        for first in range(0, len(found) if needle else 0, _TURNS_READ):
+            params = {"space_no": self._view.space_no, "first": first, "end": first + _TURNS_READ}
+            for row in await self._transaction.fetch(store.TURN_RANGE, params):
+                turn = Turn(*row)
+                found[turn.turn_no] = needle in fold(turn.shown)
         return np.where(self._view.visible, found, 0.0)
 
     async def expansion(self, wanted: frozenset[str], scores: Scores) -> frozenset[str]:
@@ -233,17 +255,9 @@ class _Ranking:
         for turn in (turn for segment in best for turn in segment.turns[:_EXPANSION_TURNS]):
             params = {"space_no": self._view.space_no, "first": turn.turn_no, "end": turn.turn_no + 1}
             for row in await self._transaction.fetch(store.TURN_RANGE, params):
-                shared.update(sorted(set(content_terms(row[7]))))
+                shared.update(sorted(set(content_terms(Turn(*row).text))))
         telling = [term for term, count in shared.most_common() if count > 1 and term not in wanted]
         return frozenset(telling[:_EXPANSION_TERMS])
-
-
-class _Words(Struct, frozen=True):
-    """BM25 of the turns, names and all; BM25 of the windows around them; how much of the query stands there."""
-
-    turn: Scores
-    window: Scores
-    coverage: Scores
 
 
 def _terms(text: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""The channels: pure functions over a space's arrays, each giving one number a turn.
+"""Features of turns: pure functions over a space's arrays, each giving one number a turn.
 
 Statistics are exact for what may be seen: document frequencies and mean lengths count the visible turns only, so a
 search inside a filter ranks as a search in a store that holds nothing else.

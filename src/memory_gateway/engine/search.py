@@ -1,15 +1,16 @@
 """One search: owner and filter choose the segments, the ranking orders them, items are made of the best."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from msgspec import UNSET, Struct, structs
-from numpy.typing import NDArray
 
 from memory_gateway.engine import store
 from memory_gateway.engine.cases import SKILL_CASES, AgentCase
 from memory_gateway.engine.filters import Filter, parse_filter, plain_session
+from memory_gateway.engine.held import Held
 from memory_gateway.engine.items import (
     ItemPlace,
     case_item,
@@ -18,20 +19,19 @@ from memory_gateway.engine.items import (
     skill_item,
     unprocessed_item,
 )
-from memory_gateway.engine.people import Participant
-from memory_gateway.engine.ranking import Query, RankedSegment, rank
+from memory_gateway.engine.ranking import QUERY_CHARS, Query, RankedSegment, named_in, rank
 from memory_gateway.engine.recall import (
     Concealed,
     Segment,
+    SpaceView,
     concealed_elsewhere,
     concealed_of,
-    load_participants,
     segments_within,
     view_of,
 )
 from memory_gateway.engine.schemas import Caller, MemoryKey, RawItem, SearchReply, SearchRequest
 from memory_gateway.engine.segments import Turn
-from memory_gateway.storage.port import Database, Reads, Transaction
+from memory_gateway.storage.port import Reads, Transaction
 
 MOST_EPISODES = 100
 MOST_AGENT_ITEMS = 10
@@ -98,21 +98,6 @@ async def open_scope(
     return Scope(space_no, concealed, {segment.segment_no: segment for segment in found}, place)
 
 
-async def speakers(database: Database, request: SearchRequest, caller: Caller) -> list[Participant]:
-    """Those who speak in what the request may see of the caller's own space."""
-    space_no = await own_space(database, caller, request.app_id, request.project_id)
-    if space_no is None:
-        return []
-    everybody = await load_participants(database, space_no)
-    wanted = parse_filter({} if request.filters is UNSET else request.filters)
-    if wanted is None or not everybody:
-        return everybody
-    place = ItemPlace(owner_of(request.user_id, request.agent_id), request.app_id, request.project_id)
-    scope = await database.read(lambda transaction: open_scope(transaction, space_no, place, wanted, caller))
-    senders = {sender for segment in (scope.segments or {}).values() for sender in json.loads(segment.senders)}
-    return [participant for participant in everybody if participant.sender_id in senders]
-
-
 async def load_segments(transaction: Transaction, scope: Scope) -> dict[int, Segment]:
     """All segments in the scope, by number."""
     if scope.segments is not None:
@@ -132,18 +117,25 @@ async def load_segment(transaction: Transaction, scope: Scope, segment_no: int) 
     return Segment(*row)
 
 
-async def search(transaction: Transaction, request: SearchRequest, query: Query, caller: Caller) -> SearchReply:
+async def search(
+    transaction: Transaction, request: SearchRequest, query: Query, caller: Caller, held: Held
+) -> SearchReply:
     """Answer one request on one snapshot."""
     of_agent = request.agent_id is not UNSET
-    place = ItemPlace(owner_of(request.user_id, request.agent_id), request.app_id, request.project_id)
-    custom = {} if request.filters is UNSET else request.filters
-    session_id = plain_session(custom)
+    session_id = plain_session(_filters(request))
     reply = SearchReply()
-    for scope in await open_scopes(transaction, place, parse_filter(custom), caller, of_agent=of_agent):
+    for scope in await _scopes(transaction, request, caller):
         if of_agent:
-            await _agent_items(transaction, scope, query, reply, caller)
+            found = await cases_within(transaction, scope)
+            view = await _view(transaction, scope, sorted(found), held)
+            scores = {one.segment_no: one.score for one in await rank(transaction, view, query, held)}
+            cases, skills = await _agent_items(transaction, scope, found, scores, caller)
+            reply.agent_cases.extend(cases)
+            reply.agent_skills.extend(skills)
         else:
-            reply.episodes.extend(await _episodes(transaction, scope, query, request.top_k, caller))
+            view = await _episodes_view(transaction, scope, caller, held)
+            ranked = await rank(transaction, view, query, held)
+            reply.episodes.extend(await _episodes(transaction, scope, ranked, request.top_k, caller))
         if session_id is not None and scope.place.space_no is None:
             concealed = await concealed_of(transaction, scope.space_no, caller) if of_agent else scope.concealed
             words = structs.replace(scope, concealed=concealed)
@@ -153,18 +145,50 @@ async def search(transaction: Transaction, request: SearchRequest, query: Query,
     return reply
 
 
-async def _episodes(transaction: Transaction, scope: Scope, query: Query, top_k: int, caller: Caller) -> list[RawItem]:
-    kept: NDArray[np.int64] | None = None
+async def to_embed(transaction: Transaction, request: SearchRequest, caller: Caller, held: Held) -> str:
+    """The query without the names of those who speak in what it may see of the caller's own space."""
+    text = request.query[:QUERY_CHARS]
+    for scope in await _scopes(transaction, request, caller):
+        if scope.place.space_no is None:
+            if request.agent_id is UNSET:
+                view = await _episodes_view(transaction, scope, caller, held)
+            else:
+                view = await _view(transaction, scope, sorted(await cases_within(transaction, scope)), held)
+            return (await named_in(transaction, view, text)).rest
+    return text
+
+
+async def _scopes(transaction: Transaction, request: SearchRequest, caller: Caller) -> list[Scope]:
+    place = ItemPlace(owner_of(request.user_id, request.agent_id), request.app_id, request.project_id)
+    wanted = parse_filter(_filters(request))
+    return await open_scopes(transaction, place, wanted, caller, of_agent=request.agent_id is not UNSET)
+
+
+def _filters(request: SearchRequest) -> dict[str, Any]:
+    return {} if request.filters is UNSET else request.filters
+
+
+async def _episodes_view(transaction: Transaction, scope: Scope, caller: Caller, held: Held) -> SpaceView:
+    owned: list[int] | None = None
     if scope.segments is not None:
         owned = [number for number, segment in scope.segments.items() if owns(segment, scope.place, caller)]
-        kept = np.array(owned, dtype=np.int64)
-    view = view_of(scope.space_no, await query.columns.of(transaction, scope.space_no), kept, scope.concealed)
+    return await _view(transaction, scope, owned, held)
+
+
+async def _view(transaction: Transaction, scope: Scope, kept: list[int] | None, held: Held) -> SpaceView:
+    columns = await held.columns.of(transaction, scope.space_no)
+    return view_of(scope.space_no, columns, None if kept is None else np.array(kept, dtype=np.int64), scope.concealed)
+
+
+async def _episodes(
+    transaction: Transaction, scope: Scope, ranked: Iterator[RankedSegment], top_k: int, caller: Caller
+) -> list[RawItem]:
     left_out = {key.memory_id for key in caller.left_out if key.memory_type == "episode"}
     items: list[RawItem] = []
-    for ranked in await rank(transaction, view, query):
+    for segment in ranked:
         if len(items) == (MOST_EPISODES if top_k == -1 else top_k):
             break
-        item = await scored_episode(transaction, scope, ranked)
+        item = await scored_episode(transaction, scope, segment)
         if item is not None and item["id"] not in left_out:
             items.append(item)
     return items
@@ -217,22 +241,21 @@ def skills_within(scope: Scope, found: dict[int, AgentCase]) -> list[list[AgentC
 
 
 async def _agent_items(
-    transaction: Transaction, scope: Scope, query: Query, reply: SearchReply, caller: Caller
-) -> None:
-    found = await cases_within(transaction, scope)
+    transaction: Transaction, scope: Scope, found: dict[int, AgentCase], scores: dict[int, float], caller: Caller
+) -> tuple[list[RawItem], list[RawItem]]:
+    """Cases, and skills by the best of their cases."""
     segments = await load_segments(transaction, scope)
-    kept: NDArray[np.int64] = np.array(sorted(found), dtype=np.int64)
-    view = view_of(scope.space_no, await query.columns.of(transaction, scope.space_no), kept, scope.concealed)
-    scores = {ranked.segment_no: ranked.score for ranked in await rank(transaction, view, query)}
-    for segment_no, score in scores.items():
-        item = case_item(scope.place, segments[segment_no], found[segment_no])
-        if MemoryKey("agent_case", item["id"]) not in caller.left_out:
-            reply.agent_cases.append({**item, "score": score})
-    for group in skills_within(scope, found):
-        item = skill_item(scope.place, group, segments)
-        score = max(scores.get(case.segment_no, 0.0) for case in group)
-        if score > 0 and MemoryKey("agent_skill", item["id"]) not in caller.left_out:
-            reply.agent_skills.append({**item, "score": score})
+    cases = [
+        {**case_item(scope.place, segments[number], found[number]), "score": score} for number, score in scores.items()
+    ]
+    skills = [
+        {**skill_item(scope.place, group, segments), "score": max(scores.get(case.segment_no, 0.0) for case in group)}
+        for group in skills_within(scope, found)
+    ]
+    return (
+        [item for item in cases if MemoryKey("agent_case", item["id"]) not in caller.left_out],
+        [item for item in skills if item["score"] > 0 and MemoryKey("agent_skill", item["id"]) not in caller.left_out],
+    )
 
 
 def _cut_agent_items(reply: SearchReply, top_k: int) -> None:

@@ -186,4 +186,3 @@ ERASE_SPACE = (
     "DELETE FROM engine_cases WHERE space_no = :space_no",
     "DELETE FROM engine_spaces WHERE space_no = :space_no",
 )
-TEXTS = "SELECT turn_no, label, text FROM engine_turns WHERE space_no = :space_no ORDER BY turn_no"

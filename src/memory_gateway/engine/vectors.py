@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from memory_gateway.embeddings.cosine_scale import CosineScales
 from memory_gateway.embeddings.port import Embedder
 from memory_gateway.engine import store
 from memory_gateway.engine.columns import BLOCK_TURNS, block_of, load_records
@@ -23,7 +24,6 @@ _LEASE = "engine:embedding"
 _LEASE_SECONDS = 60.0
 _IDLE_SECONDS = 1.0
 _FAULT_SECONDS = 10.0
-_WARM_UP = "ready"  # the model is loaded, at the very first start built, before anybody waits for it
 
 _logger = logging.getLogger(__name__)
 
@@ -52,19 +52,19 @@ async def texts_to_embed(transaction: Transaction, space_no: int, first: int, en
     packed = await transaction.fetch(store.RECORDS_BETWEEN, blocks)
     offset = first - block_of(first) * BLOCK_TURNS
     previous = load_records(block for (block,) in packed)["previous"][offset : offset + end - first]
-    lines: dict[int, str] = {}
-    wanted = {*range(first, end), *(int(number) - 1 for number in previous if number)}
-    for number in sorted(wanted):
-        params = {"space_no": space_no, "first": number, "end": number + 1}
-        lines.update((row[0], _line(Turn(*row))) for row in await transaction.fetch(store.TURN_RANGE, params))
+    lines = await _lines(transaction, space_no, first, end)
+    for number in {int(number) - 1 for number in previous if number} - lines.keys():
+        lines |= await _lines(transaction, space_no, number, number + 1)
     return [
         f"{lines[int(number) - 1]}\n{lines[turn_no]}" if number else lines[turn_no]
         for turn_no, number in enumerate(previous, first)
     ]
 
 
-def _line(turn: Turn) -> str:
-    return f"{turn.speaker}: {turn.shown}"
+async def _lines(transaction: Transaction, space_no: int, first: int, end: int) -> dict[int, str]:
+    params = {"space_no": space_no, "first": first, "end": end}
+    turns = [Turn(*row) for row in await transaction.fetch(store.TURN_RANGE, params)]
+    return {turn.turn_no: f"{turn.speaker}: {turn.shown}" for turn in turns}
 
 
 async def save_vectors(transaction: Transaction, backlog: Backlog, vectors: NDArray[np.float32], model: str) -> bool:
@@ -98,9 +98,10 @@ async def drop_outdated(transaction: Transaction, model: str) -> None:
 class VectorWorker:
     """One task a process; a lease lets only one process embed at a time."""
 
-    def __init__(self, database: Database, embedder: Embedder, leases: Leases) -> None:
+    def __init__(self, database: Database, embedder: Embedder, leases: Leases, scales: CosineScales) -> None:
         self._database = database
         self._embedder = embedder
+        self._scales = scales
         self._leases = leases
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -153,8 +154,9 @@ class VectorWorker:
         return len(vectors)
 
     async def _run(self) -> None:
+        # the model is loaded, at the very first start built, before anybody waits for it
         with contextlib.suppress(EmbeddingUnavailable):  # said by `healthy` as soon as there is something to embed
-            await self._embedder.query(_WARM_UP)
+            await self._scales.measure()
         while True:
             pause = _IDLE_SECONDS
             try:
