@@ -9,13 +9,13 @@ from snowballstemmer import stemmer
 from memory_gateway.kit.text import fold
 
 # Scripts written without spaces: Han, Kana, Hangul, and Thai, Lao, Khmer and Myanmar with their marks.
-_UNSPACED = (
+UNSPACED = (
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U000323af"
 )
 _SYMBOL = "\u2600-\u27bf\U0001f300-\U0001faff"
 _PART = re.compile(
-    rf"(?P<unspaced>[{_UNSPACED}]+)|(?P<symbol>[{_SYMBOL}])|(?P<word>[^\W_{_UNSPACED}]+(?:'[^\W_{_UNSPACED}]+)*)"
+    rf"(?P<unspaced>[{UNSPACED}]+)|(?P<symbol>[{_SYMBOL}])|(?P<word>[^\W_{UNSPACED}]+(?:'[^\W_{UNSPACED}]+)*)"
 )
 _LATIN_ACCENT = re.compile("[\u0300-\u036f]")
 _STEMMABLE = re.compile("[a-z]{3,}")

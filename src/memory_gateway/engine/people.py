@@ -10,14 +10,24 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from memory_gateway.engine.analysis import STOP_WORDS, UNSPACED
 from memory_gateway.kit.text import collapse
 
 # Names that are no names: as words of a query they mean something else.
 _ROLES = frozenset(
     "user assistant bot ai system agent human me i you we admin tool 用户 助手 我 你 您 机器人 管理员 客服".split()
 )
+# Names that are words as well: meant where they are written as names.
+_WORDS_AS_WELL = frozenset(
+    """
+    angel april art august bill bishop chance chase christian cliff crystal daisy dawn dean drew earl faith frank gene
+    grace grant guy hope hunter iris ivy jack jasmine joy june king lily mark mason may melody miles olive page parker
+    pat pearl penny ray rich rob rose ruby sandy skip sky star summer sunny victor violet wade will
+    """.split()
+)
+_SHORTEST_NAME = 2
 _SHORTEST_FIRST_NAME = 3
-_LATIN = r"[0-9a-z\u00c0-\u024f]"
+_OF_A_WORD = rf"[^\W_{UNSPACED}]"  # in a script that puts spaces between words
 
 
 class Participant(Struct, frozen=True):
@@ -46,7 +56,10 @@ def naming(query: str, participants: Iterable[Participant]) -> Naming:
     found: set[int] = set()
 
     def taken(match: re.Match[str]) -> str:
-        found.update(bearers[names[(match.lastindex or 1) - 1]])
+        name = names[(match.lastindex or 1) - 1]
+        if name in _WORDS_AS_WELL and not (match.start() > 0 and match[0][0].isupper()):
+            return match[0]
+        found.update(bearers[name])
         return " "
 
     rest = collapse(re.sub("|".join(map(_pattern, names)), taken, text, flags=re.IGNORECASE))
@@ -61,18 +74,22 @@ def _bearers(participants: Iterable[Participant]) -> dict[str, set[int]]:
     first: dict[str, set[int]] = {}
     for participant in participants:
         name = collapse(unicodedata.normalize("NFKC", participant.name)).lower()
-        if name and name not in _ROLES:
+        if _is_name(name):
             whole.setdefault(name, set()).add(participant.participant_no)
             word = name.split()[0]
-            if len(word) >= _SHORTEST_FIRST_NAME and word not in _ROLES:
+            if len(word) >= _SHORTEST_FIRST_NAME and _is_name(word):
                 first.setdefault(word, set()).add(participant.participant_no)
     return {word: bearing for word, bearing in first.items() if len(bearing) == 1} | whole
 
 
+def _is_name(name: str) -> bool:
+    return len(name) >= _SHORTEST_NAME and name not in _ROLES and (name not in STOP_WORDS or name in _WORDS_AS_WELL)
+
+
 def _pattern(name: str) -> str:
-    """A group. Latin names as whole words with their possessive, all others wherever they stand."""
-    before = rf"(?<!{_LATIN})" if re.match(_LATIN, name) else ""
-    after = rf"(?:['\u2019]s)?(?!{_LATIN})" if re.match(_LATIN, name[-1]) else ""
+    """A group. Whole words with their possessive; names in scripts without spaces wherever they stand."""
+    before = rf"(?<!{_OF_A_WORD})" if re.match(_OF_A_WORD, name) else ""
+    after = rf"(?:['\u2019]s)?(?!{_OF_A_WORD})" if re.match(_OF_A_WORD, name[-1]) else ""
     return f"{before}({re.escape(name)}){after}"
 
 
