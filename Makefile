@@ -8,16 +8,20 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 JOBS ?= 2
 ARGS ?=
 
+# A real EverOS, for tests and benchmarks only; may lie outside the checkout.
+export EVEROS_FOLDER ?= .everos
+
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help setup demo serve test lint format bench bench-peers bench-recall clean
+.PHONY: help setup demo serve test test-everos everos lint format bench bench-peers bench-recall clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo   start the gateway on a temporary folder and walk through the whole story"
 	@echo "make test   run the tests"
+	@echo "make everos install a real EverOS for the tests (Python 3.12 or newer); make test-everos runs only those"
 	@echo "make serve  start both faces on ./data: gateway http://127.0.0.1:8093, Memory-Service :8094"
 	@echo "make lint   formatting, lints, types, import arrows"
 	@echo "make format put the code into the project's format"
@@ -46,8 +50,19 @@ demo: setup
 serve: setup
 	@$(BIN)/memory-gateway serve $(ARGS)
 
+# Where a real EverOS is installed, a whole run goes on with what concerns it; a run with ARGS is what they say.
 test: setup
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+ifeq ($(strip $(ARGS)),)
+	@if $(BIN)/python -m tests.everos_live.install --check; then $(MAKE) --no-print-directory test-everos; \
+	else echo "no EverOS is installed (make everos): the tests played back what one had answered"; fi
+endif
+
+test-everos: setup
+	$(BIN)/python -m pytest --everos live tests/everos_live tests/conformance $(ARGS)
+
+everos: setup
+	@$(BIN)/python -m tests.everos_live.install
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -69,5 +84,5 @@ bench-recall: setup
 	$(BIN)/python -m benchmarks.recall $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist benchmarks/.cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .everos .everos.lock build dist benchmarks/.cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,10 +1,11 @@
 """Text to search terms: words for scripts that space them, characters and bigrams for scripts that do not."""
 
 import re
+import threading
 import unicodedata
 from functools import lru_cache
 
-from snowballstemmer import stemmer
+import Stemmer
 
 from memory_gateway.kit.text import fold
 
@@ -34,12 +35,20 @@ STOP_WORDS = frozenset(
 )
 _STOP_CHARACTERS = frozenset("的了吗呢吧啊是在我你他她它们这那和与就也都很不有个之其")
 
-_english = stemmer("english")
+
+class _English(threading.local):
+    """A stemmer works on one word at a time, so each thread has its own."""
+
+    def __init__(self) -> None:
+        self.stemmer = Stemmer.Stemmer("english")
+
+
+_english = _English()
 
 
 @lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
-    return str(_english.stemWord(word)) if _STEMMABLE.fullmatch(word) else word
+    return str(_english.stemmer.stemWord(word)) if _STEMMABLE.fullmatch(word) else word
 
 
 def _words(text: str) -> str:
