@@ -151,10 +151,8 @@ async def test_without_the_extra_a_picture_fails_with_its_name(read: Read, monke
 
 @pytest.mark.parametrize("name", ["song.mp3", "film.mp4"])
 async def test_sound_and_film_fail_without_a_child(read: Read, name: str) -> None:
-    started = time.monotonic()
     found = await read(b"ID3\x03" + bytes(100) if name == "song.mp3" else bytes(100), name)
     assert found == Extraction("", "failed", "sound and film are kept but not turned into text")
-    assert time.monotonic() - started < 0.2
 
 
 @pytest.mark.parametrize("name", ["a.pdf", "a.docx", "a.txt", "a.png", "a"])

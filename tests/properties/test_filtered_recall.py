@@ -57,8 +57,8 @@ async def answer(talk: Talk, query: str, method: Method, sessions: set[int] | No
     return [
         (
             episode["session_id"],
-            round(episode["score"], 9),
-            [(fact["content"], round(fact["score"], 9)) for fact in episode["atomic_facts"]],
+            episode["score"],
+            [(fact["content"], fact["score"]) for fact in episode["atomic_facts"]],
         )
         for episode in reply.episodes
     ]
