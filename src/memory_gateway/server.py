@@ -42,6 +42,7 @@ from memory_gateway.storage.choose import FILE_NAME, open_database
 from memory_gateway.storage.leases import Leases
 from memory_gateway.storage.migrate import UnknownMigration, migrate
 from memory_gateway.storage.port import Database, DatabaseFault
+from memory_gateway.upstream.each_once import EachOnce
 from memory_gateway.upstream.embedded import EmbeddedUpstream, open_engine
 from memory_gateway.upstream.everos import EverosUpstream
 from memory_gateway.upstream.port import Upstream
@@ -51,6 +52,7 @@ KEY_SECRET_FILE = "key.secret"  # noqa: S105 - the name of a file
 STORAGE_FOLDER = "storage"
 TEMPORARY_FOLDER = "tmp"
 _MAINTENANCE_SECONDS = 300.0
+_SERVICE_BODY_BYTES = 8 << 20  # a stated fact is a few sentences
 
 Face = Literal["gateway", "service"]
 FACES: tuple[Face, ...] = ("gateway", "service")
@@ -169,7 +171,7 @@ async def open_upstream(
             shares_files=settings.upstream_shares_files,
         )
         try:
-            yield everos
+            yield EachOnce(everos, database, system_clock)
         finally:
             await everos.close()
         return
@@ -284,7 +286,7 @@ def build_service(settings: Settings, database: Database, facts: Facts) -> Lites
         database=database,
         host=settings.host,
         service_token=settings.service_token,
-        max_body_bytes=settings.max_body_bytes,
+        max_body_bytes=min(settings.max_body_bytes, _SERVICE_BODY_BYTES),
     )
 
 

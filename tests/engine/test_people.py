@@ -143,6 +143,13 @@ def test_names_that_are_words_as_well_are_meant_where_they_are_written_as_names(
     assert name.split(maxsplit=1)[0] not in answer.rest
 
 
+def test_a_text_that_grows_when_it_is_normalised_is_searched_no_further_than_its_length() -> None:
+    names = [chr(0x4E00 + number) + chr(0x5E00 + number) for number in range(1_000)]
+    query = "".join(names) + "\ufdfa" * 6_000
+    answer = named(query, *names)
+    assert (answer.speaker, len(answer.rest) <= len(query)) == (None, True)
+
+
 words = st.text(st.sampled_from("aAnN bB.+('s\u2019İßſé王小🙂\\|[^$%1\u3000\n"), max_size=12) | st.text(max_size=12)
 
 

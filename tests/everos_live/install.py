@@ -24,6 +24,7 @@ TOKENIZER_IN_WHEEL = f"litellm/litellm_core_utils/tokenizers/{TOKENIZER_FILE}"
 FOLDER_VARIABLE = "EVEROS_FOLDER"
 PYTHON_VARIABLE = "EVEROS_PYTHON"
 _DEFAULT_FOLDER = Path(__file__).parents[2] / ".everos"
+_MOST_SECONDS = 300
 _NAMES = ("python3.12", "python3.13", "python3.14", "python3")
 _FITS = "import sys, venv; sys.exit(sys.version_info < (3, 12))"
 _RECIPE = "\n".join((*REQUIREMENTS, TOKENIZER_WHEEL))
@@ -89,11 +90,16 @@ def _unpack_tokenizer() -> None:
 
 def _pip(*arguments: str) -> None:
     python = folder() / "bin" / "python"
-    _run([sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--python", str(python), *arguments])
+    _run([sys.executable, "-m", "pip", "--quiet", "--retries", "1", "--python", str(python), *arguments])
 
 
 def _run(arguments: list[str]) -> None:
-    done = subprocess.run(arguments, check=False, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        done = subprocess.run(
+            arguments, check=False, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=_MOST_SECONDS
+        )
+    except subprocess.TimeoutExpired as error:
+        raise NotInstallable(f"not done after {_MOST_SECONDS} seconds") from error
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         errors = [line for line in said if line.startswith("ERROR")] or said or ["no reason given"]

@@ -2,12 +2,11 @@
 
 import re
 import threading
-import unicodedata
 from functools import lru_cache
 
 import Stemmer
 
-from memory_gateway.kit.text import fold
+from memory_gateway.kit.text import fold, normalised
 
 # Scripts written without spaces: Han, Kana, Hangul, and Thai, Lao, Khmer and Myanmar with their marks.
 UNSPACED = (
@@ -56,7 +55,7 @@ def _words(text: str) -> str:
     folded = fold(text).replace("\u2019", "'")
     if folded.isascii():
         return folded
-    return unicodedata.normalize("NFC", _LATIN_ACCENT.sub("", unicodedata.normalize("NFD", folded)))
+    return normalised(_LATIN_ACCENT.sub("", normalised(folded, "NFD")), "NFC")
 
 
 def _word_term(word: str) -> str:

@@ -100,3 +100,9 @@ def links_of(records: Records) -> Links:
     has_previous = np.flatnonzero(previous >= 0)
     after[previous[has_previous]] = has_previous
     return Links(previous, after, records["segment"].astype(np.int64))
+
+
+def after_in_segment(links: Links) -> Turns:
+    """The turns after each, -1 where the segment ends: beyond it begins another conversation, as a rule."""
+    same = np.append(links.segments, -1)[links.after] == links.segments
+    return np.where(same, links.after, -1)

@@ -18,6 +18,7 @@ from memory_gateway.storage.port import Transaction
 
 MOST_BYTES = 128 << 20
 _LARGEST = 127
+_FORM = "int8, windows of a segment"
 
 Int8Rows = NDArray[np.int8]
 Vector = NDArray[np.float32]
@@ -30,9 +31,9 @@ def as_bytes(vectors: NDArray[np.float32]) -> Int8Rows:
     return np.asarray(np.rint(scaled), dtype=np.int8)
 
 
-def stored_model(model: str) -> str:
+def stored_model(model: str, dimensions: int) -> str:
     """What a space remembers of its vectors: they are of no use to another model, nor in another form."""
-    return f"{model} int8"
+    return f"{model} {dimensions} {_FORM}"
 
 
 class _Block(Struct, frozen=True):
@@ -65,7 +66,7 @@ class HeldVectors:
         """The cosine of the query and each of the space's ``turns``; NaN for those without a vector of this model."""
         cosines = np.full(turns, np.nan)
         row = await transaction.fetch_one(store.EMBEDDED, {"space_no": space_no})
-        if row is None or row[0] != stored_model(model):
+        if row is None or row[0] != stored_model(model, len(query)):
             return cosines
         known = min(int(row[1]), turns)
         space = await self._space(transaction, space_no, model, known, len(query))

@@ -5,13 +5,13 @@ feature of its own.
 """
 
 import re
-import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from msgspec import Struct
 
 from memory_gateway.engine.analysis import STOP_WORDS, UNSPACED
-from memory_gateway.kit.text import collapse
+from memory_gateway.kit.text import collapse, normalised
 
 # Names that are no names: as words of a query they mean something else.
 _ROLES = frozenset(
@@ -27,7 +27,8 @@ _WORDS_AS_WELL = frozenset(
 )
 _SHORTEST_NAME = 2
 _SHORTEST_FIRST_NAME = 3
-_OF_A_WORD = rf"[^\W_{UNSPACED}]"  # in a script that puts spaces between words
+_OF_A_WORD = re.compile(rf"[^\W_{UNSPACED}]")  # in a script that puts spaces between words
+_POSSESSIVE = re.compile("['\u2019]s(?![^\\W_])", re.IGNORECASE)
 
 
 class Participant(Struct, frozen=True):
@@ -47,25 +48,45 @@ class Naming(Struct, frozen=True):
 
 def naming(query: str, participants: Iterable[Participant]) -> Naming:
     """Who is named, the longest name first where one holds another. A query of names alone stays whole."""
-    text = collapse(unicodedata.normalize("NFKC", query))
-    lowered = text.lower()
+    text = collapse(normalised(query, "NFKC"))[: len(query)]  # a character may become many, but none is worth it
+    lowered = "".join(map(_lower, text))
     bearers = {name: bearing for name, bearing in _bearers(participants).items() if name in lowered}
-    if not bearers:
-        return Naming(query, None)
-    names = sorted(bearers, key=len, reverse=True)
     found: set[int] = set()
-
-    def taken(match: re.Match[str]) -> str:
-        name = names[(match.lastindex or 1) - 1]
-        if name in _WORDS_AS_WELL and not (match.start() > 0 and match[0][0].isupper()):
-            return match[0]
-        found.update(bearers[name])
-        return " "
-
-    rest = collapse(re.sub("|".join(map(_pattern, names)), taken, text, flags=re.IGNORECASE))
+    taken = bytearray(len(text))
+    for name in sorted(bearers, key=len, reverse=True):
+        for start, end in _places(name, text, lowered):
+            if not any(taken[start:end]):
+                taken[start:end] = b"1" * (end - start)
+                found |= bearers[name]
     if not found:
         return Naming(query, None)
+    rest = collapse("".join(" " if gone else character for character, gone in zip(text, taken, strict=True)))
     return Naming(rest if _says_something(rest) else query, found.pop() if len(found) == 1 else None)
+
+
+def _places(name: str, text: str, lowered: str) -> Iterator[tuple[int, int]]:
+    """Where the name stands by itself, with its possessive."""
+    start = lowered.find(name)
+    while start >= 0:
+        end = start + len(name)
+        possessive = _POSSESSIVE.match(text, end)
+        whole = end if possessive is None else possessive.end()
+        written = name not in _WORDS_AS_WELL or (start > 0 and text[start].isupper())
+        if written and not _joined(text, start) and not _joined(text, whole):
+            yield start, whole
+        start = lowered.find(name, end)
+
+
+def _joined(text: str, at: int) -> bool:
+    """Whether a word goes on across this place."""
+    return 0 < at < len(text) and bool(_OF_A_WORD.match(text[at - 1]) and _OF_A_WORD.match(text[at]))
+
+
+@lru_cache(maxsize=4096)
+def _lower(character: str) -> str:
+    """One character for one, so that places stay."""
+    lower = character.lower()
+    return lower if len(lower) == 1 else character
 
 
 def _bearers(participants: Iterable[Participant]) -> dict[str, set[int]]:
@@ -73,7 +94,7 @@ def _bearers(participants: Iterable[Participant]) -> dict[str, set[int]]:
     whole: dict[str, set[int]] = {}
     first: dict[str, set[int]] = {}
     for participant in participants:
-        name = collapse(unicodedata.normalize("NFKC", participant.name)).lower()
+        name = _plain(participant.name)
         if _is_name(name):
             whole.setdefault(name, set()).add(participant.participant_no)
             word = name.split()[0]
@@ -86,11 +107,9 @@ def _is_name(name: str) -> bool:
     return len(name) >= _SHORTEST_NAME and name not in _ROLES and (name not in STOP_WORDS or name in _WORDS_AS_WELL)
 
 
-def _pattern(name: str) -> str:
-    """A group. Whole words with their possessive; names in scripts without spaces wherever they stand."""
-    before = rf"(?<!{_OF_A_WORD})" if re.match(_OF_A_WORD, name) else ""
-    after = rf"(?:['\u2019]s)?(?!{_OF_A_WORD})" if re.match(_OF_A_WORD, name[-1]) else ""
-    return f"{before}({re.escape(name)}){after}"
+@lru_cache(maxsize=65_536)
+def _plain(name: str) -> str:
+    return "".join(map(_lower, collapse(normalised(name, "NFKC"))))
 
 
 def _says_something(text: str) -> bool:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from memory_gateway.embeddings.cosine_scale import CosineScale
 from memory_gateway.engine import store
 from memory_gateway.engine.analysis import content_terms
-from memory_gateway.engine.columns import Mask, Scores
+from memory_gateway.engine.columns import Mask, Scores, after_in_segment
 from memory_gateway.engine.cues import QUESTION, TIMED, asks_for_time
 from memory_gateway.engine.dates import periods
 from memory_gateway.engine.fusion import (
@@ -31,7 +31,7 @@ from memory_gateway.engine.held import Held
 from memory_gateway.engine.held_vectors import HeldVectors, Vector
 from memory_gateway.engine.items import ScoredTurn
 from memory_gateway.engine.people import Naming, naming
-from memory_gateway.engine.pieces import text_hash
+from memory_gateway.engine.pieces import split_text, text_hash
 from memory_gateway.engine.recall import SpaceView, load_participants, load_postings
 from memory_gateway.engine.schemas import Method
 from memory_gateway.engine.scoring import (
@@ -112,14 +112,17 @@ async def named_in(transaction: Transaction, view: SpaceView, text: str) -> Nami
 
 
 async def _cosines(transaction: Transaction, view: SpaceView, query: Query, held: HeldVectors) -> Scores | None:
-    """Of the windows that hold each turn. One made with a deleted turn says nothing of the other."""
+    """Of the windows that hold each turn."""
     meaning = query.meaning
     if meaning is None or query.method == "keyword":
         return None
     turns = len(view.columns)
     own = await held.cosines(transaction, view.space_no, meaning.model, meaning.vector, turns)
-    own[view.follows_deleted | ~view.visible] = np.nan
-    return both_windows(own, view.columns.links.after)
+    own[~view.visible] = np.nan
+    after = after_in_segment(view.columns.links)
+    # where nothing else tells of a turn, the vector made with a deleted one is better than none
+    own[view.follows_deleted & ~np.isnan(np.append(own, np.nan)[after])] = np.nan
+    return both_windows(own, after)
 
 
 def _by_meaning(view: SpaceView, query: Query, cosines: Scores | None) -> Scores:
@@ -130,8 +133,20 @@ def _by_meaning(view: SpaceView, query: Query, cosines: Scores | None) -> Scores
 
 
 def _exact(view: SpaceView, query: Query) -> Mask:
-    same = view.columns.text_hashes == np.uint64(text_hash(query.text))
-    return np.asarray(same & view.visible, dtype=bool)
+    """The turns that are the query's text, or together are: a long message is as many turns as it has pieces."""
+    columns, after = view.columns, view.columns.links.after
+    exact = np.zeros(len(columns), dtype=bool)
+    first, *others = [np.uint64(text_hash(part)) for part in split_text(query.text) or [query.text]]
+    starts = ends = np.flatnonzero((columns.text_hashes == first) & view.visible)
+    for part in others:
+        ends = after[ends]
+        goes_on = (ends >= 0) & (columns.text_hashes[ends] == part) & view.visible[ends]
+        starts, ends = starts[goes_on], ends[goes_on]
+    for _ in range(len(others) + 1):
+        exact[starts] = True
+        starts = after[starts]
+        starts = starts[starts >= 0]
+    return exact
 
 
 class _Words(Struct, frozen=True):
@@ -164,7 +179,7 @@ class _Ranking:
             answers |= self._nearest(self._cosines)
         counted = self._view.visible & self._in_segments_of(answers)
         if self._cosines is None:
-            counted &= (features.window > 0) | self._exact
+            counted &= (features.window > 0) | answers
         points = with_context(points_of(features, weights), counted, self._view.columns.links, weights)
         return with_exact(np.where(counted, score_of(points, weights), 0.0), self._exact)
 
@@ -230,7 +245,10 @@ class _Ranking:
         known: dict[str, Term] = {}
         for term in sorted(whole):
             known[term] = seen_term(await load_postings(self._transaction, view.space_no, term), view.visible)
-        around, covered = bm25_and_coverage([known[term] for term in sorted(wanted)], lengths, links, view.visible)
+        terms = [known[term] for term in sorted(wanted)]
+        if not any(len(turns) for turns, _ in terms):
+            terms = list(known.values())  # the names are all that anybody said
+        around, covered = bm25_and_coverage(terms, lengths, links, view.visible)
         return _Words(
             turn=bm25(list(known.values()), lengths, view.visible),
             window=window_mean(around, links, view.visible),

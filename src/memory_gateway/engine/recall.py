@@ -53,7 +53,8 @@ class Concealed(Struct, frozen=True):
 class SpaceView(Struct, frozen=True):
     """The arrays of a space.
 
-    ``follows_deleted``: the turn's vector, made together with the one before it, carries what the caller deleted.
+    ``follows_deleted``: the turn's vector, made together with the one before it in its segment, carries what the caller
+    deleted.
     """
 
     space_no: int
@@ -140,7 +141,9 @@ def view_of(space_no: int, columns: Columns, kept: NDArray[np.int64] | None, con
     if concealed.segments:
         deleted = np.isin(columns.links.segments, list(concealed.segments))
     deleted[list(concealed.turns)] = True
-    follows_deleted = np.append(deleted, False)[columns.links.previous]  # -1, for none, takes the last place
+    links = columns.links
+    follows_deleted = np.append(deleted, False)[links.previous]  # -1, for none, takes the last place
+    follows_deleted &= np.append(links.segments, -1)[links.previous] == links.segments
     return SpaceView(space_no, columns, visible & ~deleted, follows_deleted)
 
 

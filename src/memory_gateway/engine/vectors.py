@@ -47,31 +47,39 @@ async def next_backlog(transaction: Transaction, passed: frozenset[int] = frozen
 
 
 async def texts_to_embed(transaction: Transaction, space_no: int, first: int, end: int) -> list[str]:
-    """For each turn its words after those of the turn before it in its session: a window of two."""
+    """For each turn its words after those of the turn before it in its segment: a window of two."""
     blocks = {"space_no": space_no, "first_block": block_of(first), "last_block": block_of(end - 1)}
     packed = await transaction.fetch(store.RECORDS_BETWEEN, blocks)
     offset = first - block_of(first) * BLOCK_TURNS
     previous = load_records(block for (block,) in packed)["previous"][offset : offset + end - first]
-    lines = await _lines(transaction, space_no, first, end)
-    for number in {int(number) - 1 for number in previous if number} - lines.keys():
-        lines |= await _lines(transaction, space_no, number, number + 1)
-    return [
-        f"{lines[int(number) - 1]}\n{lines[turn_no]}" if number else lines[turn_no]
-        for turn_no, number in enumerate(previous, first)
-    ]
+    turns = await _turns(transaction, space_no, first, end)
+    for number in {int(number) - 1 for number in previous if number} - turns.keys():
+        turns |= await _turns(transaction, space_no, number, number + 1)
+    return [_window(turns.get(int(number) - 1), turns[turn_no]) for turn_no, number in enumerate(previous, first)]
 
 
-async def _lines(transaction: Transaction, space_no: int, first: int, end: int) -> dict[int, str]:
+async def _turns(transaction: Transaction, space_no: int, first: int, end: int) -> dict[int, Turn]:
     params = {"space_no": space_no, "first": first, "end": end}
-    turns = [Turn(*row) for row in await transaction.fetch(store.TURN_RANGE, params)]
-    return {turn.turn_no: f"{turn.speaker}: {turn.shown}" for turn in turns}
+    return {row[0]: Turn(*row) for row in await transaction.fetch(store.TURN_RANGE, params)}
+
+
+def _window(before: Turn | None, turn: Turn) -> str:
+    own = f"{turn.speaker}: {turn.shown}"
+    if before is None or before.segment_no != turn.segment_no:
+        return own
+    return f"{before.speaker}: {before.shown}\n{own}"
 
 
 async def save_vectors(transaction: Transaction, backlog: Backlog, vectors: NDArray[np.float32], model: str) -> bool:
     """Append the vectors; False where another process has been here meanwhile."""
     moved = await transaction.execute(
         store.MARK_EMBEDDED,
-        {"space_no": backlog.space_no, "count": len(vectors), "expected": backlog.first, "model": stored_model(model)},
+        {
+            "space_no": backlog.space_no,
+            "count": len(vectors),
+            "expected": backlog.first,
+            "model": stored_model(model, vectors.shape[1]),
+        },
     )
     if not moved:
         return False
@@ -89,8 +97,8 @@ async def save_vectors(transaction: Transaction, backlog: Backlog, vectors: NDAr
 
 
 async def drop_outdated(transaction: Transaction, model: str) -> None:
-    """Forget vectors of another model, so that they are made anew."""
-    for (space_no,) in await transaction.fetch(store.OUTDATED_SPACES, {"model": stored_model(model)}):
+    """Forget vectors of another model, so that they are made anew. ``model`` as the spaces remember it."""
+    for (space_no,) in await transaction.fetch(store.OUTDATED_SPACES, {"model": model}):
         await transaction.execute(store.RESET_VECTORS, {"space_no": space_no})
         await transaction.execute(store.DELETE_VECTORS, {"space_no": space_no})
 
@@ -128,8 +136,10 @@ class VectorWorker:
 
     async def catch_up(self) -> int:
         """Embed while something is left and the lease holds; the number of turns embedded."""
-        model = self._embedder.model
-        while await self._database.fetch_one(store.OUTDATED_SPACES, {"model": stored_model(model)}) is not None:
+        if not self._embedder.dimensions:
+            await self._scales.measure()  # some models tell their dimensions with their first vectors
+        model = stored_model(self._embedder.model, self._embedder.dimensions)
+        while await self._database.fetch_one(store.OUTDATED_SPACES, {"model": model}) is not None:
             await self._database.write(lambda transaction: drop_outdated(transaction, model))
         done = 0
         failed: set[int] = set()

@@ -78,6 +78,7 @@ async def test_nothing_is_stored_without_user_and_content(room: Room, user: str 
         ({"user_id": "\ud800"}, "user_id"),
         ({"content": "a\0b"}, "content"),
         ({"content": "\udfff"}, "content"),
+        ({"content": "x" * 200_001}, "content"),
         ({"summary": "\0"}, "summary"),
         ({"session_id": "\0"}, "session_id"),
         ({"keywords": ["fine", "\ud800"]}, "keywords.1"),

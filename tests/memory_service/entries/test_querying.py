@@ -143,12 +143,25 @@ async def test_the_default_limit_is_ten(room: Room) -> None:
 
 @pytest.mark.parametrize(
     ("fields", "field"),
-    [({"query": "\0"}, "query_text"), ({"query": "\ud800"}, "query_text"), ({"query": "x", "limit": 0}, "limit")],
+    [
+        ({"query": "\0"}, "query_text"),
+        ({"query": "\ud800"}, "query_text"),
+        ({"query": " ".join(map(str, range(1_001)))}, "query_text"),
+        ({"query": "x", "limit": 0}, "limit"),
+    ],
 )
 async def test_a_bad_query_is_refused(room: Room, fields: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         await room.query(**fields)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize("query", ["a\u0007b", "zq\u001by", "\u0007", "code a\u0007b"])
+async def test_control_characters_are_found_by_index_and_by_scan(room: Room, small_parts: None, query: str) -> None:
+    await room.say("pager code a\u0007b zq\u001by end")
+    for number in range(9):
+        await room.say(f"{number} {'abcdefghi'[number] * 12}")
+    assert [entry.content for entry in (await room.query(query))[0]] == ["pager code a\u0007b zq\u001by end"]
 
 
 async def test_index_and_scan_find_the_same(room: Room, small_parts: None, monkeypatch: pytest.MonkeyPatch) -> None:

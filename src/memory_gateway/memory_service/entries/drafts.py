@@ -14,6 +14,7 @@ from memory_gateway.memory_service.entries.schemas import EntryChanges, MemoryEn
 from memory_gateway.memory_service.entries.sentences import first_sentence
 from memory_gateway.memory_service.users import check_user_id
 
+MOST_CONTENT = 200_000
 _HIGHEST_PRIORITY = 10
 _DEFAULT_PRIORITY = 1
 _DEFAULT_IMPORTANCE = 5
@@ -38,7 +39,7 @@ def draft_of(new: NewEntry, entry_id: str) -> Draft:
     memory = MemoryEntry(
         id=entry_id,
         user_id=user_id,
-        content=_checked("content", new.content),
+        content=_checked_content(new.content),
         summary=first_sentence(new.content) if derived else summary,
         category=new.category or "knowledge",
         priority=_clamped(_DEFAULT_PRIORITY if new.priority is None else new.priority, 0, _HIGHEST_PRIORITY),
@@ -86,7 +87,7 @@ def changed(draft: Draft, changes: EntryChanges, now: str) -> Draft:
 
 def check_changes(changes: EntryChanges) -> None:
     """`InvalidInput` for a field that no entry could take."""
-    if changes.content is not None and not _checked("content", changes.content).strip():
+    if changes.content is not None and not _checked_content(changes.content).strip():
         raise InvalidInput("must not be blank", field="content")
     _checked("summary", changes.summary or "")
     _keywords(changes.keywords or [])
@@ -110,6 +111,12 @@ def _checked(field: str, text: str) -> str:
     if has_nul_or_surrogate(text):
         raise InvalidInput("must not hold NUL or lone surrogates", field=field)
     return text
+
+
+def _checked_content(content: str) -> str:
+    if len(content) > MOST_CONTENT:
+        raise InvalidInput(f"must have at most {MOST_CONTENT} characters", field="content")
+    return _checked("content", content)
 
 
 def _keywords(keywords: list[str]) -> list[str]:

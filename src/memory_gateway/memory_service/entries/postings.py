@@ -43,7 +43,8 @@ def grams_of(term: str) -> list[int]:
     points = _points(term)
     if len(points) == 1:
         return [int(gram) for gram in _grams(points)] if points[0] >= _BEYOND_ASCII else []
-    pairs = points[:-1] << _PAIR_BITS | points[1:]
+    indexed = (points[:-1] > _SPACE) & (points[1:] > _SPACE)  # a term may hold control characters
+    pairs = (points[:-1] << _PAIR_BITS | points[1:])[indexed]
     return [int(gram) for gram in _grams(np.concatenate([pairs[0::2], pairs[1::2]]))]
 
 

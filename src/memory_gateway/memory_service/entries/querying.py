@@ -19,6 +19,7 @@ from memory_gateway.memory_service.entries.postings import bucket_of, entries_wi
 from memory_gateway.memory_service.entries.schemas import Category, MemoryEntry
 from memory_gateway.storage.port import Row, Transaction
 
+MOST_TERMS = 1_000
 _SCANNED_AT_ONCE = 2048
 _MOST_GRAMS = 12
 _FEW_ENTRIES = 128

@@ -26,7 +26,7 @@ from memory_gateway.memory_service.entries.matching import Matcher, is_live
 from memory_gateway.memory_service.entries.merging import absorbed
 from memory_gateway.memory_service.entries.nearest import Nearest
 from memory_gateway.memory_service.entries.owners import find_owner, load_owner, open_owner
-from memory_gateway.memory_service.entries.querying import Wanted, find_entries, terms_of
+from memory_gateway.memory_service.entries.querying import MOST_TERMS, Wanted, find_entries, terms_of
 from memory_gateway.memory_service.entries.schemas import (
     PROTECTED,
     Category,
@@ -162,6 +162,8 @@ class Entries:
         limit = _DEFAULT_QUERY_LIMIT if query.limit is None else query.limit
         checked_range("limit", limit, 1, MOST_LISTED)
         terms = terms_of(query_text)
+        if len(terms) > MOST_TERMS:
+            raise InvalidInput(f"must have at most {MOST_TERMS} different words", field="query_text")
         wanted = Wanted(terms, query.category or None, query.min_importance or 0, rfc3339(self._clock()))
 
         async def work(transaction: Transaction) -> Page:

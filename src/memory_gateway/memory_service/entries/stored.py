@@ -75,9 +75,6 @@ def columns(memory: MemoryEntry) -> dict[str, Any]:
 
 def searchable(memory: MemoryEntry) -> str:
     """All that a query looks at, folded, in lines that say nothing twice."""
-    text = fold(memory.content)
-    for part in (memory.summary, *memory.keywords):
-        line = fold(part)
-        if line not in text:
-            text = f"{text}\n{line}"
-    return text
+    content = fold(memory.content)
+    parts = dict.fromkeys(map(fold, (memory.summary, *memory.keywords)))
+    return "\n".join([content, *(part for part in parts if part not in content)])
