@@ -4,6 +4,7 @@ from typing import TypeVar
 
 from msgspec import UNSET
 
+from memory_gateway.engine.cases import AgentCase
 from memory_gateway.engine.filters import parse_filter
 from memory_gateway.engine.items import ItemPlace, case_item, episode_item, skill_item
 from memory_gateway.engine.recall import Segment
@@ -11,7 +12,6 @@ from memory_gateway.engine.schemas import Caller, GetReply, GetRequest, RawItem
 from memory_gateway.engine.search import (
     Scope,
     cases_within,
-    load_segment,
     load_segments,
     open_scopes,
     owner_of,
@@ -70,11 +70,11 @@ async def _shows(transaction: Transaction, scope: Scope, segment: Segment) -> bo
 
 
 async def _cases(transaction: Transaction, scopes: list[Scope], request: GetRequest) -> GetReply:
-    found = [
-        (scope, await load_segment(transaction, scope, number), case)
-        for scope in scopes
-        for number, case in (await cases_within(transaction, scope)).items()
-    ]
+    found: list[tuple[Scope, Segment, AgentCase]] = []
+    for scope in scopes:
+        segments = await load_segments(transaction, scope)
+        cases = await cases_within(transaction, scope)
+        found += [(scope, segments[number], case) for number, case in cases.items()]
     found.sort(key=lambda triple: _moment(triple[1], request), reverse=request.sort_order == "desc")
     items = [case_item(scope.place, segment, case) for scope, segment, case in _page(found, request)]
     return GetReply(agent_cases=items, total_count=len(found), count=len(items))

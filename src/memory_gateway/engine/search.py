@@ -1,7 +1,9 @@
 """One search: owner and filter choose the segments, the ranking orders them, items are made of the best."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,7 @@ from memory_gateway.engine.recall import (
 )
 from memory_gateway.engine.schemas import Caller, MemoryKey, RawItem, SearchReply, SearchRequest
 from memory_gateway.engine.segments import Turn
+from memory_gateway.storage.lists import with_list
 from memory_gateway.storage.port import Reads, Transaction
 
 MOST_EPISODES = 100
@@ -106,15 +109,21 @@ async def load_segments(transaction: Transaction, scope: Scope) -> dict[int, Seg
     return {segment.segment_no: segment for segment in found}
 
 
-async def load_segment(transaction: Transaction, scope: Scope, segment_no: int) -> Segment:
-    """One segment of the scope."""
+async def _numbered(transaction: Transaction, scope: Scope, numbers: list[int]) -> dict[int, Segment]:
+    """These segments of the scope, in one statement however many they are."""
     if scope.segments is not None:
-        return scope.segments[segment_no]
-    params = {"space_no": scope.space_no, "segment_no": segment_no}
-    row = await transaction.fetch_one(store.SEGMENT, params)
-    if row is None:
-        raise LookupError(f"segment {segment_no} has turns but no row")
-    return Segment(*row)
+        return scope.segments
+    sql, params = with_list(store.SEGMENTS_NUMBERED, "segment_nos", numbers)
+    rows = await transaction.fetch(sql, {"space_no": scope.space_no, **params})
+    return {row[0]: Segment(*row) for row in rows}
+
+
+async def _turns_of(transaction: Transaction, scope: Scope, numbers: list[int]) -> dict[int, list[Turn]]:
+    sql, params = with_list(store.TURNS_OF_SEGMENTS, "segment_nos", numbers)
+    turns: defaultdict[int, list[Turn]] = defaultdict(list)
+    for row in await transaction.fetch(sql, {"space_no": scope.space_no, **params}):
+        turns[row[1]].append(Turn(*row))
+    return turns
 
 
 async def search(
@@ -184,13 +193,13 @@ async def _episodes(
     transaction: Transaction, scope: Scope, ranked: Iterator[RankedSegment], top_k: int, caller: Caller
 ) -> list[RawItem]:
     left_out = {key.memory_id for key in caller.left_out if key.memory_type == "episode"}
+    most = MOST_EPISODES if top_k == -1 else top_k
     items: list[RawItem] = []
-    for segment in ranked:
-        if len(items) == (MOST_EPISODES if top_k == -1 else top_k):
-            break
-        item = await scored_episode(transaction, scope, segment)
-        if item is not None and item["id"] not in left_out:
-            items.append(item)
+    while len(items) < most and (best := list(islice(ranked, most - len(items)))):
+        numbers = [one.segment_no for one in best]
+        segments, turns = await _numbered(transaction, scope, numbers), await _turns_of(transaction, scope, numbers)
+        found = [_scored_episode(scope, one, segments[one.segment_no], turns[one.segment_no]) for one in best]
+        items += [item for item in found if item is not None and item["id"] not in left_out]
     return items
 
 
@@ -199,15 +208,14 @@ def owns(segment: Segment, place: ItemPlace, caller: Caller) -> bool:
     return place.owner_id == caller.user_id or place.owner_id in json.loads(segment.owners)
 
 
-async def scored_episode(transaction: Transaction, scope: Scope, ranked: RankedSegment) -> RawItem | None:
+def _scored_episode(scope: Scope, ranked: RankedSegment, segment: Segment, turns: list[Turn]) -> RawItem | None:
     """The item of a ranked segment; None where every turn of it is hidden."""
-    segment = await load_segment(transaction, scope, ranked.segment_no)
-    turns, partly_hidden = await visible_turns(transaction, scope, segment.segment_no)
-    if not turns:
+    shown = _shown(scope, turns)
+    if not shown:
         return None
-    item = episode_item(scope.place, segment, turns, partly_hidden=partly_hidden)
+    item = episode_item(scope.place, segment, shown, partly_hidden=len(shown) < len(turns))
     item["score"] = ranked.score
-    item["atomic_facts"] = fact_items(scope.place, segment, turns, ranked.turns)
+    item["atomic_facts"] = fact_items(scope.place, segment, shown, ranked.turns)
     return item
 
 
@@ -215,8 +223,12 @@ async def visible_turns(transaction: Transaction, scope: Scope, segment_no: int)
     """A segment's turns without the hidden ones, and whether any was hidden."""
     params = {"space_no": scope.space_no, "segment_no": segment_no}
     every = [Turn(*row) for row in await transaction.fetch(store.TURNS_OF_SEGMENT, params)]
-    shown = [turn for turn in every if turn.turn_no not in scope.concealed.turns]
+    shown = _shown(scope, every)
     return shown, len(shown) < len(every)
+
+
+def _shown(scope: Scope, turns: list[Turn]) -> list[Turn]:
+    return [turn for turn in turns if turn.turn_no not in scope.concealed.turns]
 
 
 async def cases_within(transaction: Transaction, scope: Scope) -> dict[int, AgentCase]:

@@ -58,9 +58,9 @@ SEGMENTS_OF_SESSION = """
 SELECT segment_no, session_id, is_open, created_ms, updated_ms, last_ms, senders, owners, subject, summary
 FROM engine_segments WHERE space_no = :space_no AND session_id = :session_id ORDER BY segment_no
 """
-SEGMENT = """
+SEGMENTS_NUMBERED = """
 SELECT segment_no, session_id, is_open, created_ms, updated_ms, last_ms, senders, owners, subject, summary
-FROM engine_segments WHERE space_no = :space_no AND segment_no = :segment_no
+FROM engine_segments WHERE space_no = :space_no AND segment_no IN (:segment_nos)
 """
 SEGMENT_NUMBERS_OF_SESSION = """
 SELECT segment_no FROM engine_segments WHERE space_no = :space_no AND session_id = :session_id
@@ -103,6 +103,10 @@ VALUES (:space_no, :turn_no, :segment_no, :message_no, :timestamp_ms, :speaker, 
 TURNS_OF_SEGMENT = """
 SELECT turn_no, segment_no, message_no, timestamp_ms, speaker, role, label, text
 FROM engine_turns WHERE space_no = :space_no AND segment_no = :segment_no ORDER BY turn_no
+"""
+TURNS_OF_SEGMENTS = """
+SELECT turn_no, segment_no, message_no, timestamp_ms, speaker, role, label, text
+FROM engine_turns WHERE space_no = :space_no AND segment_no IN (:segment_nos) ORDER BY segment_no, turn_no
 """
 TURN_NUMBERS_OF_MESSAGE = """
 SELECT turn_no FROM engine_turns WHERE space_no = :space_no AND message_no = :message_no
