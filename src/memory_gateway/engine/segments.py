@@ -66,6 +66,8 @@ class Turn(Struct, frozen=True):
 
 
 def _indented(text: str) -> str:
+    if len(text.splitlines()) < 2:  # nearly always, and soon said
+        return text
     return _NEXT_LINE.sub(rf"\g<0>{_INDENT}", text)
 
 

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Literal
 
 import regex
@@ -41,6 +42,7 @@ def collapse(text: str) -> str:
     return _WHITE_SPACE.sub(" ", text).strip()
 
 
+@lru_cache(maxsize=4096)
 def one_line(name: str) -> str:
     """A name as it is shown: line breaks and other control characters become a space."""
     return _CONTROLS.sub(" ", name).strip()

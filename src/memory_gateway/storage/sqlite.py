@@ -215,6 +215,18 @@ def _run_job(connection: apsw.Connection, job: _Job[Any]) -> None:
     connection.execute("RELEASE job")
 
 
+def _on_snapshot(connection: apsw.Connection, work: Work[T]) -> T:
+    try:
+        connection.execute("BEGIN")
+        try:
+            return drive(work(SqliteTransaction(connection)))
+        finally:
+            if not connection.get_autocommit():
+                connection.execute("ROLLBACK")
+    except apsw.Error as error:
+        raise translated(error) from error
+
+
 def _unforeseen(error: BaseException) -> StorageUnavailable:
     _log.error("a group of write transactions failed", exc_info=error)
     return StorageUnavailable("the database cannot serve this request now")
@@ -280,6 +292,11 @@ class SqliteDatabase:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, self._read, work)
 
+    async def read_short(self, work: Work[T]) -> T:
+        if self._closed:
+            raise StorageUnavailable("the database is closed")
+        return _on_snapshot(self._inline, work)
+
     async def write(self, work: Work[T]) -> T:
         if self._closed:
             raise StorageUnavailable("the database is closed")
@@ -324,16 +341,7 @@ class SqliteDatabase:
         raise StorageUnavailable("what was deleted is still being read; its traces are removed later")
 
     def _read(self, work: Work[T]) -> T:
-        connection = self._reader_connection()
-        try:
-            connection.execute("BEGIN")
-            try:
-                return drive(work(SqliteTransaction(connection)))
-            finally:
-                if not connection.get_autocommit():
-                    connection.execute("ROLLBACK")
-        except apsw.Error as error:
-            raise translated(error) from error
+        return _on_snapshot(self._reader_connection(), work)
 
     def _reader_connection(self) -> apsw.Connection:
         connection: apsw.Connection | None = getattr(self._local, "connection", None)

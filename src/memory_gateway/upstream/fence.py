@@ -28,6 +28,9 @@ class FencedDatabase:
     async def read(self, work: Work[T]) -> T:
         return await self._database.read(work)
 
+    async def read_short(self, work: Work[T]) -> T:
+        return await self._database.read_short(work)
+
     async def write(self, work: Work[T]) -> T:
         async def fenced(transaction: Transaction) -> T:
             self._refuse(await transaction.fetch_one(store.FIND_ERASED, {"user_id": self._user_id}))
