@@ -45,6 +45,7 @@ from memory_gateway.storage.port import Database, DatabaseFault
 from memory_gateway.upstream.each_once import EachOnce
 from memory_gateway.upstream.embedded import EmbeddedUpstream, open_engine
 from memory_gateway.upstream.everos import EverosUpstream
+from memory_gateway.upstream.outbox import Outbox
 from memory_gateway.upstream.port import Upstream
 
 ADMIN_KEY_FILE = "admin.key"
@@ -170,8 +171,14 @@ async def open_upstream(
             timeout=settings.upstream_timeout,
             shares_files=settings.upstream_shares_files,
         )
+        each_once = EachOnce(everos, database, system_clock)
         try:
-            yield EachOnce(everos, database, system_clock)
+            if not settings.outbox:
+                yield each_once
+                return
+            leases = Leases(database, system_clock, process_name())
+            async with Outbox(each_once, database, system_clock, uuid7_id, leases) as outbox:
+                yield outbox
         finally:
             await everos.close()
         return

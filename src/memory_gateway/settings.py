@@ -38,6 +38,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     upstream_prefix: Literal["v1", "v2"] = "v1"
     upstream_timeout: float = 60.0
     upstream_shares_files: bool = False
+    outbox: bool = False
 
     embedder: Literal["auto", "none", "local", "openai"] = "auto"
     embedder_url: str | None = None

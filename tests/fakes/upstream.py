@@ -29,6 +29,7 @@ EVEROS_LIKE = UpstreamTraits(
     leaves_out_hidden=False,
     stable_ids=False,
     separates_agents=False,
+    splits_messages=False,
     can_erase=False,
 )
 EMBEDDED_LIKE = UpstreamTraits(
@@ -37,6 +38,7 @@ EMBEDDED_LIKE = UpstreamTraits(
     leaves_out_hidden=True,
     stable_ids=True,
     separates_agents=True,
+    splits_messages=True,
     can_erase=True,
 )
 

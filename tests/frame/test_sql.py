@@ -21,6 +21,8 @@ ACROSS_USERS = {
     "gateway.attachments.CLAIM_EXPIRED": "whose interrupted files are swept next",
     "gateway.memories.DROP_EXPIRED_KEYS": "drops what is over, shows none",
     "gateway.resources.UNFINISHED": "whose file is indexed next",
+    "upstream.COUNT_WAITING": "counts, shows none",
+    "upstream.DUE": "whose messages are sent next",
     "memory_service.entries.USER_IDS": "whom the daily decay visits next",
     "memory_service.entries.FIND_BY_ID": "an entry is asked for by id alone",
     "memory_service.thinking.FIND": "the API gives a log by its id alone",

@@ -1,10 +1,19 @@
-"""A raw TCP server for faults that only a socket can show."""
+"""A raw TCP server for faults that only a socket can show; an EverOS that remembers, and the gateway before it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
+
+from memory_gateway.kit.clock import system_clock
+from memory_gateway.storage.migrate import migrate
+from memory_gateway.storage.sqlite import SqliteDatabase
+from memory_gateway.upstream.each_once import EachOnce
+from tests.fakes.clock import TurnedClock
+from tests.fakes.everos_memory import EverosMemory
+from tests.fakes.house import House, User
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Listen = Callable[[Serve], Awaitable[str]]
@@ -37,3 +46,37 @@ async def listen() -> AsyncIterator[Listen]:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
+    database = SqliteDatabase(tmp_path / "gateway.db")
+    await migrate(database, system_clock)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+def everos() -> EverosMemory:
+    return EverosMemory()
+
+
+@pytest.fixture
+def clock() -> TurnedClock:
+    """The one by which sent messages are forgotten."""
+    return TurnedClock()
+
+
+@pytest.fixture
+async def house(
+    database: SqliteDatabase, tmp_path: Path, everos: EverosMemory, clock: TurnedClock
+) -> AsyncIterator[House]:
+    """The gateway before that EverOS, which answers within a second or not at all."""
+    house = House(database, tmp_path, EachOnce(everos.upstream(timeout=1.0), database, clock))
+    yield house
+    await house.close()
+
+
+@pytest.fixture
+async def ann(house: House) -> User:
+    return await house.user("ann")

@@ -94,6 +94,36 @@ async def test_an_agents_search_with_a_custom_filter_fails_as_everos_does() -> N
     assert caught.value.status == 500
 
 
+# A query that EverOS would take a minute for.
+
+
+@pytest.mark.parametrize("method", ["keyword", "hybrid", "agentic"])
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        ("tea " * 500, "tea " * 500),
+        ("tea, " * 500 + "coffee", "tea, " * 500),
+        ("茶" * 501, "茶" * 500),
+        ("茶cup" * 251, "茶cup" * 250),
+        ("찻" * 600, "찻" * 500),
+        ("word" * 2_000, "word" * 2_000),
+        ("?" * 8_000, "?" * 8_000),
+        ("日" * 499 + "lunch after", "日" * 499 + "lunch "),
+    ],
+    ids=["500", "501", "Han", "mixed", "Hangul", "one word", "no word", "the last whole"],
+)
+async def test_of_a_long_query_the_first_500_words_are_asked(method: Any, query: str, asked: str) -> None:
+    server = EverosTurns(EMPTY)
+    await server.upstream().search(SearchRequest(query, user_id="ann", method=method), ANN)
+    assert body_of(server.requests[0])["query"] == asked
+
+
+async def test_by_meaning_the_whole_query_is_asked() -> None:
+    server = EverosTurns(EMPTY)
+    await server.upstream().search(SearchRequest("tea " * 2_000, user_id="ann", method="vector"), ANN)
+    assert body_of(server.requests[0])["query"] == "tea " * 2_000
+
+
 # The body.
 
 
@@ -128,7 +158,8 @@ def test_traits_are_those_of_a_server_without_users() -> None:
     traits = upstream.traits
     assert upstream.name == "everos"
     assert traits.opens_client_uris is True
-    assert not any([traits.leaves_out_hidden, traits.stable_ids, traits.separates_agents, traits.can_erase])
+    assert not any([traits.leaves_out_hidden, traits.stable_ids, traits.separates_agents])
+    assert not any([traits.splits_messages, traits.can_erase])
     assert traits.shares_files is False
     assert EverosUpstream(BASE_URL, shares_files=True, client=httpx.AsyncClient()).traits.shares_files is True
 

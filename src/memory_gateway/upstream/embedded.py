@@ -73,6 +73,7 @@ class EmbeddedUpstream:
             leaves_out_hidden=True,
             stable_ids=True,
             separates_agents=True,
+            splits_messages=True,
             can_erase=True,
         )
 

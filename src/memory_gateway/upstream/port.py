@@ -27,6 +27,7 @@ class UpstreamTraits(Struct, frozen=True):
     ``leaves_out_hidden``: honours ``Caller.hidden``, ``left_out`` and ``hidden_sessions`` (else the gateway filters).
     ``stable_ids``: a memory keeps its id when its session is extracted again.
     ``separates_agents``: builds agent cases and skills per session owner.
+    ``splits_messages``: takes a long text in one message (else the gateway sends a large text file as several).
     ``can_erase``: can forget a user.
     """
 
@@ -35,6 +36,7 @@ class UpstreamTraits(Struct, frozen=True):
     leaves_out_hidden: bool
     stable_ids: bool
     separates_agents: bool
+    splits_messages: bool
     can_erase: bool
 
 

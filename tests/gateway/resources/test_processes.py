@@ -10,6 +10,7 @@ from memory_gateway.gateway.attachments.intents import LEASE_MS, FileIntents
 from memory_gateway.gateway.resources import incoming, indexing, tries
 from memory_gateway.gateway.resources.indexing import Indexer
 from memory_gateway.gateway.resources.schemas import UploadFields, UploadReply
+from memory_gateway.gateway.resources.sending import Sender
 from memory_gateway.kit.errors import (
     MemoryGatewayError,
     PayloadTooLarge,
@@ -115,7 +116,10 @@ async def test_a_crash_after_the_row_is_made_good_by_the_next_start(
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(Crash):
         patch.setattr(Leases, "release", crash)
-        patch.setattr(Indexer, "_add" if point == "before the upstream" else "settle", crash)
+        if point == "before the upstream":
+            patch.setattr(Sender, "add", crash)
+        else:
+            patch.setattr(Indexer, "settle", crash)
         await upload(process)
     assert await statuses(database) == ["stored"]
     again = next_start()

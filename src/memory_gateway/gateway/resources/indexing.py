@@ -6,23 +6,20 @@ stopped, after a pause. Users are served in turn, one resource of a user at a ti
 """
 
 import asyncio
-import base64
 import logging
-import mimetypes
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import count
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from msgspec import Struct
 
-from memory_gateway.engine.schemas import AddReply, AddRequest, Caller, ContentItem, FlushRequest, Message
+from memory_gateway.engine.schemas import AddReply
 from memory_gateway.gateway.resources import store
 from memory_gateway.gateway.resources.schemas import Resource, Status, StoredResource
+from memory_gateway.gateway.resources.sending import Sender
 from memory_gateway.gateway.resources.tries import Tries, passes
-from memory_gateway.kit.clock import epoch_ms
 from memory_gateway.kit.errors import InvalidInput, MemoryGatewayError, StorageUnavailable, UpstreamRefused
-from memory_gateway.kit.files import off_loop
 from memory_gateway.storage.leases import Leases
 from memory_gateway.storage.port import Database, Row, Transaction
 from memory_gateway.upstream.port import Upstream
@@ -32,7 +29,6 @@ _RENEW_SECONDS = 20.0
 _LOOK_AGAIN_SECONDS = 30.0
 _WORKERS = 2
 _LOOKED_AT = 32
-_BASE64_PIECE = 3 << 20  # a multiple of three, so that the pieces' codes can be joined
 _logger = logging.getLogger(__name__)
 
 
@@ -55,9 +51,8 @@ class Indexer:
 
     def __init__(self, database: Database, upstream: Upstream, leases: Leases, storage_root: Path) -> None:
         self._database = database
-        self._upstream = upstream
+        self._sender = Sender(upstream, storage_root)
         self._leases = leases
-        self._root = storage_root
         self._held: set[str] = set()
         self._served: set[str] = set()
         self._turns = count(1)
@@ -71,6 +66,10 @@ class Indexer:
         if not self._workers:
             self._workers = [asyncio.create_task(self._work_off()) for _ in range(_WORKERS)]
         self._work_came.set()
+
+    def sends_at_once(self, resource: Resource) -> bool:
+        """Whether a client can wait until it is indexed, if it is small."""
+        return self._sender.sends_at_once(resource)
 
     def ask_for(self, resource_id: str) -> None:
         """Somebody waits for this one: have it tried without a pause."""
@@ -104,9 +103,9 @@ class Indexer:
         """
         added = False
         try:
-            reply = await self._add(stored)
+            reply = await self._sender.add(stored)
             added = True
-            await self._flush(stored)
+            await self._sender.flush(stored)
             outcome = outcome_of(reply)
             await self.settle(stored, outcome)
         except Exception as error:
@@ -116,26 +115,6 @@ class Indexer:
             self._tries.again(stored.resource.id)
             return None
         return outcome
-
-    async def _add(self, stored: StoredResource) -> AddReply:
-        """One message from the user that holds the file."""
-        resource, path = stored.resource, stored.path(self._root)
-        message = Message(
-            sender_id=stored.user_id,
-            role="user",
-            timestamp=epoch_ms(resource.created_at),
-            content=[await self._item(stored, path)],
-        )
-        request = AddRequest(resource.session_id, (message,), resource.app_id, resource.project_id)
-        return await self._upstream.add(request, self._caller(stored))
-
-    async def _flush(self, stored: StoredResource) -> None:
-        resource = stored.resource
-        request = FlushRequest(resource.session_id, resource.app_id, resource.project_id)
-        await self._upstream.flush(request, self._caller(stored))
-
-    def _caller(self, stored: StoredResource) -> Caller:
-        return Caller(user_id=stored.user_id, own_files={stored.internal_uri: stored.path(self._root)})
 
     async def settle(self, stored: StoredResource, outcome: Outcome) -> None:
         """Write down how it went."""
@@ -194,8 +173,8 @@ class Indexer:
         if stored is None or stored.resource.status != "stored":
             return False  # finished by another process between the look and the lease
         try:
-            reply = await self._add(stored)
-            await self._flush(stored)
+            reply = await self._sender.add(stored)
+            await self._sender.flush(stored)
             outcome = outcome_of(reply)
         except MemoryGatewayError as error:
             if passes(error) and self._tries.again(resource_id):
@@ -254,27 +233,7 @@ class Indexer:
         except StorageUnavailable:
             _logger.warning("lease %s could not be released; it will run out", name, exc_info=True)
 
-    async def _item(self, stored: StoredResource, path: Path) -> ContentItem:
-        resource = stored.resource
-        if self._upstream.traits.shares_files:
-            return ContentItem(resource.content_type, uri=stored.internal_uri, name=resource.name)
-        code = await off_loop(_base64_of, path)
-        return ContentItem(resource.content_type, base64=code, ext=_extension(resource), name=resource.name)
-
 
 def stored_resource(row: Row) -> StoredResource:
     """A row of the statements that select all of it."""
     return StoredResource(Resource(*row[:15]), *row[15:])
-
-
-def _extension(resource: Resource) -> str:
-    suffix = PurePosixPath(resource.name).suffix or mimetypes.guess_extension(resource.mime_type) or ".txt"
-    return suffix.removeprefix(".").lower()
-
-
-def _base64_of(path: Path) -> str:
-    codes = []
-    with path.open("rb") as file:
-        while piece := file.read(_BASE64_PIECE):
-            codes.append(base64.b64encode(piece).decode("ascii"))
-    return "".join(codes)

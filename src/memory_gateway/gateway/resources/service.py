@@ -109,7 +109,7 @@ class Resources:
         identity = (new.user_id, fields.app_id, fields.project_id, new.resource.sha256)
         async with self._locks.setdefault(identity, asyncio.Lock()), AsyncExitStack() as stack:
             await self._mend_twin(new, incoming)
-            small = incoming.size <= self._inline_index_bytes
+            small = incoming.size <= self._inline_index_bytes and self._indexer.sends_at_once(new.resource)
             if small:
                 # before the row is there, or another process might take it up
                 await stack.enter_async_context(self._indexer.claimed(new.resource.id))
