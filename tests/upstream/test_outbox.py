@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from memory_gateway.kit.ids import uuid7_id
+from memory_gateway.server import open_upstream
+from memory_gateway.settings import Settings
 from memory_gateway.storage.leases import Leases
 from memory_gateway.storage.sqlite import SqliteDatabase
 from memory_gateway.upstream import outbox as outboxes
@@ -228,3 +230,11 @@ async def test_nobodys_waiting_holds_up_another(
     assert (await house.client.delete("/users/ann", headers=ann.headers)).status_code == 200
     assert await sent_all(outbox, clock) == 0
     assert [body["messages"][0]["content"] for body in everos.sent("add")] == ["one", "mine"]
+
+
+@pytest.mark.parametrize(("setting", "kind"), [(False, EachOnce), (True, Outbox)])
+async def test_the_server_has_one_where_the_settings_say_so(
+    database: SqliteDatabase, *, setting: bool, kind: type
+) -> None:
+    async with open_upstream(Settings(upstream="everos", outbox=setting), database) as upstream:
+        assert type(upstream) is kind
