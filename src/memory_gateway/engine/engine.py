@@ -10,7 +10,7 @@ from msgspec import UNSET
 from memory_gateway.embeddings.cosine_scale import CosineScales
 from memory_gateway.embeddings.port import Embedder
 from memory_gateway.engine import holdings, store
-from memory_gateway.engine.filters import parse_filter
+from memory_gateway.engine.filters import Filter, parse_filter
 from memory_gateway.engine.held import Held
 from memory_gateway.engine.ingest import Portion, SessionKey, SessionWriter, portions
 from memory_gateway.engine.items import ItemPlace
@@ -32,7 +32,7 @@ from memory_gateway.engine.schemas import (
     SearchReply,
     SearchRequest,
 )
-from memory_gateway.engine.search import load_segments, open_scope, own_space, search, to_embed
+from memory_gateway.engine.search import filters_of, load_segments, open_scope, own_space, search, to_embed
 from memory_gateway.engine.validation import check_add, check_get, check_place, check_search
 from memory_gateway.engine.vectors import VectorWorker
 from memory_gateway.kit.clock import Clock
@@ -120,28 +120,25 @@ class Engine:
     async def search(self, request: SearchRequest, caller: Caller) -> SearchReply:
         """Rank the owner's memories. Raises `UpstreamRefused` (422) for a faulty filter or a missing embedder."""
         check_search(request)
-        parse_filter({} if request.filters is UNSET else request.filters)
+        small = await self._is_small(request, parse_filter(filters_of(request)), caller)
         query = Query(
             text=request.query,
             method=request.method,
-            meaning=await self._meaning(request, caller),
+            meaning=await self._meaning(request, caller, small=small),
             radius=self._radius(request),
             now_ms=self._clock(),
             min_score=0.0 if request.min_score is UNSET else request.min_score,
         )
-        reply = await self._read(request, caller, lambda tx: search(tx, request, query, caller, self._held))
+        reply = await self._read(lambda tx: search(tx, request, query, caller, self._held), small=small)
         if request.include_profile:
             reply.profiles.extend({**item, "score": None} for item in await self._profiles(request, caller))
         return reply
 
-    async def _read(self, request: SearchRequest, caller: Caller, work: Work[T]) -> T:
+    async def _read(self, work: Work[T], *, small: bool) -> T:
         """What little memory there is, is read sooner than another thread has begun."""
-        if await self._is_small(request, caller):
-            return await self._database.read_short(work)
-        return await self._database.read(work)
+        return await (self._database.read_short(work) if small else self._database.read(work))
 
-    async def _is_small(self, request: SearchRequest, caller: Caller) -> bool:
-        wanted = parse_filter({} if request.filters is UNSET else request.filters)
+    async def _is_small(self, request: SearchRequest, wanted: Filter | None, caller: Caller) -> bool:
         sessions = 0 if wanted is None or wanted.sessions is None else len(wanted.sessions)
         if caller.shared_agents or max(sessions, len(caller.hidden), len(caller.hidden_sessions)) > _FEW:
             return False
@@ -164,7 +161,7 @@ class Engine:
             return request.radius
         return _DEFAULT_RADIUS if request.top_k == -1 else 0.0
 
-    async def _meaning(self, request: SearchRequest, caller: Caller) -> Meaning | None:
+    async def _meaning(self, request: SearchRequest, caller: Caller, *, small: bool) -> Meaning | None:
         """None where keywords alone shall answer: no embedder, or one that is away or still being loaded."""
         if request.method == "keyword":
             return None
@@ -172,7 +169,9 @@ class Engine:
             if request.method == "vector":
                 raise UpstreamRefused(422, "PROVIDER_NOT_CONFIGURED", "method 'vector' needs an embedder; none is set")
             return None
-        asked = self._meant(self._embedder, self._scales, request, caller)
+        asked = self._meant(
+            self._embedder, self._scales, lambda tx: to_embed(tx, request, caller, self._held), small=small
+        )
         if request.method == "vector":
             return await asked
         with contextlib.suppress(EmbeddingUnavailable, TimeoutError):  # health says that vectors are missing
@@ -180,8 +179,8 @@ class Engine:
                 return await asked
         return None
 
-    async def _meant(self, embedder: Embedder, scales: CosineScales, request: SearchRequest, caller: Caller) -> Meaning:
-        text = await self._read(request, caller, lambda tx: to_embed(tx, request, caller, self._held))
+    async def _meant(self, embedder: Embedder, scales: CosineScales, words: Work[str], *, small: bool) -> Meaning:
+        text = await self._read(words, small=small)
         return Meaning(await embedder.query(text), embedder.model, await scales.of(text))
 
     async def get(self, request: GetRequest, caller: Caller) -> GetReply:
@@ -206,7 +205,7 @@ class Engine:
 
     async def within(self, request: SearchRequest, episode_ids: list[str], caller: Caller) -> frozenset[str]:
         """Those of the episodes that exist and that the request's filters keep."""
-        wanted = parse_filter({} if request.filters is UNSET else request.filters)
+        wanted = parse_filter(filters_of(request))
         place = ItemPlace("", request.app_id, request.project_id)
 
         async def work(transaction: Transaction) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -169,14 +170,13 @@ class _Ranking:
         self._named = named
         self._cosines = cosines
         self._exact = _exact(view, query)
+        self._known: dict[str, Term] = {}
 
     async def scores(self, wanted: frozenset[str]) -> Scores:
         """The score of each turn for these terms, 0 for a turn that does not answer or may not be seen."""
         weights = KEYWORD if self._cosines is None else HYBRID
         features = self._features(await self._words(wanted))
-        answers = (features.turn > 0) | self._exact
-        if self._cosines is not None:
-            answers |= self._nearest(self._cosines)
+        answers = (features.turn > 0) | self._exact | self._nearest
         counted = self._view.visible & self._in_segments_of(answers)
         if self._cosines is None:
             counted &= (features.window > 0) | answers
@@ -188,7 +188,7 @@ class _Ranking:
         cues = view.columns.cues
         question = (cues & QUESTION) > 0
         nothing = np.zeros(len(cues), dtype=bool)
-        day, period = self._in_time()
+        day, period = self._in_time
         return Features(
             turn=words.turn,
             window=words.window,
@@ -200,9 +200,10 @@ class _Ranking:
             timed=(cues & TIMED) > 0 if asks_for_time(asked) else nothing,
             question=question,
             answer=neighbour((question & view.visible).astype(np.float64), view.columns.links.previous) > 0,
-            cosine=self._standardised(),
+            cosine=self._standardised,
         )
 
+    @cached_property
     def _standardised(self) -> Scores | None:
         """The cosines in spreads; below the radius they may speak against a turn, but not for it."""
         if self._cosines is None or self._query.meaning is None:
@@ -210,6 +211,7 @@ class _Ranking:
         spreads = standardised(self._cosines, self._query.meaning.scale)
         return np.where(self._cosines < self._query.radius, np.minimum(spreads, 0.0), spreads)
 
+    @cached_property
     def _in_time(self) -> tuple[Mask, Mask]:
         """Which turns were said on a day that the query names, and which in the time it names or soon after."""
         times = self._view.columns.times
@@ -223,10 +225,13 @@ class _Ranking:
                 day |= (times >= named.start_ms) & (times < named.end_ms)
         return day, period
 
-    def _nearest(self, cosines: Scores) -> Mask:
-        near = np.where(self._view.visible & (cosines >= self._query.radius), cosines, np.nan)
-        best = np.zeros(len(cosines), dtype=bool)
-        best[strongest(near, DENSE_CANDIDATES)] = True
+    @cached_property
+    def _nearest(self) -> Mask:
+        """The turns nearest in meaning; none where words alone shall answer."""
+        best = np.zeros(len(self._view.columns), dtype=bool)
+        if self._cosines is not None:
+            near = np.where(self._view.visible & (self._cosines >= self._query.radius), self._cosines, np.nan)
+            best[strongest(near, DENSE_CANDIDATES)] = True
         return best
 
     def _in_segments_of(self, answers: Mask) -> Mask:
@@ -242,9 +247,7 @@ class _Ranking:
             return _Words(literal, literal, literal)
         view, lengths, links = self._view, self._view.columns.lengths, self._view.columns.links
         whole = _terms(self._query.text[:QUERY_CHARS]) | wanted
-        known: dict[str, Term] = {}
-        for term in sorted(whole):
-            known[term] = seen_term(await load_postings(self._transaction, view.space_no, term), view.visible)
+        known = {term: await self._term(term) for term in sorted(whole)}
         terms = [known[term] for term in sorted(wanted)]
         if not any(len(turns) for turns, _ in terms):
             terms = list(known.values())  # the names are all that anybody said
@@ -254,6 +257,12 @@ class _Ranking:
             window=window_mean(around, links, view.visible),
             coverage=covered,
         )
+
+    async def _term(self, term: str) -> Term:
+        if term not in self._known:
+            postings = await load_postings(self._transaction, self._view.space_no, term)
+            self._known[term] = seen_term(postings, self._view.visible)
+        return self._known[term]
 
     async def _literal(self) -> Scores:
         """A query of symbols alone has no terms: the turns that hold it as it stands."""

@@ -131,7 +131,7 @@ async def search(
 ) -> SearchReply:
     """Answer one request on one snapshot."""
     of_agent = request.agent_id is not UNSET
-    session_id = plain_session(_filters(request))
+    session_id = plain_session(filters_of(request))
     reply = SearchReply()
     for scope in await _scopes(transaction, request, caller):
         if of_agent:
@@ -169,11 +169,12 @@ async def to_embed(transaction: Transaction, request: SearchRequest, caller: Cal
 
 async def _scopes(transaction: Transaction, request: SearchRequest, caller: Caller) -> list[Scope]:
     place = ItemPlace(owner_of(request.user_id, request.agent_id), request.app_id, request.project_id)
-    wanted = parse_filter(_filters(request))
+    wanted = parse_filter(filters_of(request))
     return await open_scopes(transaction, place, wanted, caller, of_agent=request.agent_id is not UNSET)
 
 
-def _filters(request: SearchRequest) -> dict[str, Any]:
+def filters_of(request: SearchRequest) -> dict[str, Any]:
+    """What the client asks of episodes; nothing where it asks for nothing."""
     return {} if request.filters is UNSET else request.filters
 
 

@@ -31,7 +31,7 @@ class Reads(Protocol):
     async def fetch_one(self, sql: str, params: Params = NO_PARAMS) -> Row | None: ...
 
 
-class Transaction(Protocol):
+class Transaction(Reads, Protocol):
     """One transaction: everything in it is seen together or not at all."""
 
     async def execute(self, sql: str, params: Params = NO_PARAMS) -> int:
@@ -41,10 +41,6 @@ class Transaction(Protocol):
     async def execute_many(self, sql: str, params: Iterable[Params]) -> None:
         """Run one statement for each set of parameters."""
         ...
-
-    async def fetch(self, sql: str, params: Params = NO_PARAMS) -> list[Row]: ...
-
-    async def fetch_one(self, sql: str, params: Params = NO_PARAMS) -> Row | None: ...
 
 
 Work = Callable[[Transaction], Awaitable[T]]

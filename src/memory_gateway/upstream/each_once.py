@@ -30,12 +30,7 @@ from memory_gateway.engine.schemas import (
     Caller,
     FlushReply,
     FlushRequest,
-    GetReply,
-    GetRequest,
-    MemoryKey,
     Message,
-    SearchReply,
-    SearchRequest,
 )
 from memory_gateway.kit.clock import Clock, rfc3339
 from memory_gateway.kit.errors import StorageUnavailable, UpstreamRefused
@@ -43,8 +38,9 @@ from memory_gateway.kit.files import off_loop
 from memory_gateway.storage.lists import with_list
 from memory_gateway.storage.port import Database, Row, Transaction
 from memory_gateway.upstream import store
+from memory_gateway.upstream.before import Before
 from memory_gateway.upstream.fence import FencedDatabase
-from memory_gateway.upstream.port import Erasure, Upstream, UpstreamHealth, UpstreamTraits
+from memory_gateway.upstream.port import Erasure, Upstream
 
 _logger = logging.getLogger(__name__)
 
@@ -72,22 +68,14 @@ class _Outgoing(Struct, frozen=True):
     timestamp_ms: int
 
 
-class EachOnce:
+class EachOnce(Before):
     """An `Upstream` before another. In one process a repeat waits until the request it repeats is answered."""
 
     def __init__(self, upstream: Upstream, database: Database, clock: Clock) -> None:
-        self._upstream = upstream
+        super().__init__(upstream)
         self._database = database
         self._clock = clock
         self._under_way: dict[tuple[_Session, str], asyncio.Future[None]] = {}
-
-    @property
-    def name(self) -> str:
-        return self._upstream.name
-
-    @property
-    def traits(self) -> UpstreamTraits:
-        return self._upstream.traits
 
     async def add(self, request: AddRequest, caller: Caller) -> AddReply:
         """The upstream's answer for all messages of the request; its own where nothing is left to send."""
@@ -120,18 +108,6 @@ class EachOnce:
             await self._note(store.SETTLE, [of])
         return reply
 
-    async def search(self, request: SearchRequest, caller: Caller) -> SearchReply:
-        return await self._upstream.search(request, caller)
-
-    async def get(self, request: GetRequest, caller: Caller) -> GetReply:
-        return await self._upstream.get(request, caller)
-
-    async def seal(self, app_id: str, project_id: str, memory: MemoryKey, caller: Caller) -> None:
-        await self._upstream.seal(app_id, project_id, memory, caller)
-
-    async def within(self, request: SearchRequest, episode_ids: list[str], caller: Caller) -> frozenset[str] | None:
-        return await self._upstream.within(request, episode_ids, caller)
-
     async def erase(self, user_id: str) -> Erasure:
         erasure = await self._upstream.erase(user_id)
         params = {"user_id": user_id}
@@ -143,12 +119,6 @@ class EachOnce:
             yield item
         for row in await self._database.read(lambda transaction: _exported(transaction, user_id)):
             yield {"kind": "sent_message", **dict(zip(_EXPORTED, row, strict=True))}
-
-    async def health(self) -> UpstreamHealth:
-        return await self._upstream.health()
-
-    async def close(self) -> None:
-        await self._upstream.close()
 
     @asynccontextmanager
     async def _alone(self, session: _Session, digests: Sequence[str]) -> AsyncIterator[None]:

@@ -23,12 +23,7 @@ from memory_gateway.engine.schemas import (
     Caller,
     FlushReply,
     FlushRequest,
-    GetReply,
-    GetRequest,
-    MemoryKey,
     Message,
-    SearchReply,
-    SearchRequest,
 )
 from memory_gateway.kit.clock import Clock, rfc3339
 from memory_gateway.kit.errors import (
@@ -42,8 +37,9 @@ from memory_gateway.kit.ids import IdMaker
 from memory_gateway.storage.leases import Leases
 from memory_gateway.storage.port import Database, Row, Transaction
 from memory_gateway.upstream import store
+from memory_gateway.upstream.before import Before
 from memory_gateway.upstream.fence import FencedDatabase
-from memory_gateway.upstream.port import Erasure, Upstream, UpstreamHealth, UpstreamTraits
+from memory_gateway.upstream.port import Erasure, Upstream, UpstreamHealth
 
 _logger = logging.getLogger(__name__)
 
@@ -75,24 +71,16 @@ class _Kept(Struct, frozen=True):
         return {"user_id": self.user_id, "id": self.id}
 
 
-class Outbox:
+class Outbox(Before):
     """An `Upstream` before another. In its context it sends what waits; what is left is sent after the next start."""
 
     def __init__(self, upstream: Upstream, database: Database, clock: Clock, new_id: IdMaker, leases: Leases) -> None:
-        self._upstream = upstream
+        super().__init__(upstream)
         self._database = database
         self._clock = clock
         self._new_id = new_id
         self._leases = leases
         self._worker: asyncio.Task[None] | None = None
-
-    @property
-    def name(self) -> str:
-        return self._upstream.name
-
-    @property
-    def traits(self) -> UpstreamTraits:
-        return self._upstream.traits
 
     async def __aenter__(self) -> Self:
         self._worker = asyncio.create_task(self._work_off(), name="outbox")
@@ -128,18 +116,6 @@ class Outbox:
         await self._keep(caller.user_id, request, None)
         return FlushReply("queued")
 
-    async def search(self, request: SearchRequest, caller: Caller) -> SearchReply:
-        return await self._upstream.search(request, caller)
-
-    async def get(self, request: GetRequest, caller: Caller) -> GetReply:
-        return await self._upstream.get(request, caller)
-
-    async def seal(self, app_id: str, project_id: str, memory: MemoryKey, caller: Caller) -> None:
-        await self._upstream.seal(app_id, project_id, memory, caller)
-
-    async def within(self, request: SearchRequest, episode_ids: list[str], caller: Caller) -> frozenset[str] | None:
-        return await self._upstream.within(request, episode_ids, caller)
-
     async def erase(self, user_id: str) -> Erasure:
         params = {"user_id": user_id}
         await self._database.write(lambda transaction: transaction.execute(store.ERASE_OUTBOX, params))
@@ -160,9 +136,6 @@ class Outbox:
         except StorageUnavailable:  # which the database's own health tells
             return health
         return structs.replace(health, details={**health.details, "outbox": waiting})
-
-    async def close(self) -> None:
-        await self._upstream.close()
 
     async def send_due(self) -> int:
         """Send what is due, one request of a session after the other; how many arrived."""
