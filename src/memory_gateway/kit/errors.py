@@ -139,7 +139,7 @@ class UpstreamUnreachable(MemoryGatewayError):
 
 
 class StorageUnavailable(MemoryGatewayError):
-    """The database or the disk cannot take the request now; nothing of it was stored."""
+    """The database, the disk or the bucket cannot take the request now; nothing of it was stored."""
 
     status = 503
     code = "storage_unavailable"

@@ -8,10 +8,10 @@ import os
 import re
 import shutil
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import TracebackType
-from typing import ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -83,11 +83,16 @@ def file_uri(path: Path) -> str:
 
 
 async def off_loop(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run blocking work on a thread, to its end even when the caller is cancelled.
+    """Run blocking work on a thread, to its end even when the caller is cancelled."""
+    return await to_its_end(asyncio.to_thread(work, *args, **kwargs))
+
+
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for the work to end even when the caller is cancelled.
 
     So whoever cleans up after a cancelled write never races with it.
     """
-    running = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
+    running = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
@@ -117,7 +122,9 @@ def sync_folder(folder: Path) -> None:
 
 def remove_folder(folder: Path) -> None:
     """Remove the folder and all in it; that it is gone already is fine. Links are removed, not followed."""
-    if folder.exists():
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.exists():
         shutil.rmtree(folder)
 
 

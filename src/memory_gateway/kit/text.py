@@ -7,7 +7,6 @@ from typing import Literal
 
 import regex
 
-_WHITE_SPACE = re.compile(r"\s+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MANY_MARKS = regex.compile(r"\p{M}{31}")
 _THIRTY_MARKS = regex.compile(r"\p{M}{30}(?=\p{M})")
@@ -34,12 +33,16 @@ def fold(text: str) -> str:
 
 def fold_name(name: str) -> str:
     """NFC and case-folded: how file names are compared (NFKC would make distinct names equal)."""
+    if name.isascii():
+        return name.lower()
     return normalised(normalised(name, "NFC").casefold(), "NFC")
 
 
 def collapse(text: str) -> str:
     """White space runs become one space, outer white space goes."""
-    return _WHITE_SPACE.sub(" ", text).strip()
+    if text.isprintable() and "  " not in text:  # of all white space only the space is printable
+        return text.strip()
+    return " ".join(text.split())
 
 
 @lru_cache(maxsize=4096)

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from memory_gateway.blobs.folder import FolderBlobs
 from memory_gateway.gateway.attachments.schemas import StagedAttachments
 from memory_gateway.gateway.attachments.service import Attachments
 from memory_gateway.kit.ids import uuid7_id
@@ -22,7 +23,7 @@ def storage_root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def attachments(database: SqliteDatabase, clock: TurnedClock, storage_root: Path) -> AsyncIterator[Attachments]:
-    attachments = Attachments(database, clock, uuid7_id, storage_root)
+    attachments = Attachments(database, clock, uuid7_id, FolderBlobs(storage_root))
     yield attachments
     await attachments.close()
 

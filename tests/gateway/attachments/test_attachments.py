@@ -22,7 +22,7 @@ CAT = b"not really a picture"
 ROWS = """
 SELECT user_id, app_id, project_id, session_id, resource_id, content_type, name, internal_uri, source, sha256,
   created_at, deleted_at
-FROM memory_attachments ORDER BY created_at, rowid
+FROM memory_attachments ORDER BY created_at, id
 """
 INTENTS = "SELECT user_id, folder, claimed FROM file_intents"
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from memory_gateway.blobs import folder
+from memory_gateway.blobs.folder import FolderBlobs
 from memory_gateway.engine.schemas import ContentItem, Message
 from memory_gateway.gateway.attachments import intents, service
 from memory_gateway.gateway.attachments.schemas import StagedAttachments
@@ -41,12 +43,12 @@ def next_start(database: SqliteDatabase, clock: TurnedClock, storage_root: Path)
 
     def start() -> Attachments:
         clock.forward(seconds=intents.LEASE_MS / 1000 + 1)
-        return Attachments(database, clock, uuid7_id, storage_root)
+        return Attachments(database, clock, uuid7_id, FolderBlobs(storage_root))
 
     return start
 
 
-async def crash(_staged: object, *_: object) -> None:
+async def crash(*_: object, **__: object) -> None:
     raise Crash
 
 
@@ -103,7 +105,7 @@ async def test_what_cannot_be_removed_now_is_removed_by_a_later_sweep(
 
     staged = await staged_by(attachments)
     with monkeypatch.context() as patch:
-        patch.setattr(intents, "remove_folder", busy)
+        patch.setattr(folder, "remove_folder", busy)
         await attachments.discard(staged)
     assert all_files(storage_root) == ["cat.png"]
     await next_start().sweep()
@@ -115,7 +117,7 @@ async def test_work_of_a_living_process_is_left_alone(
 ) -> None:
     staged = await staged_by(attachments)
     clock.forward(seconds=30)
-    assert await Attachments(database, clock, uuid7_id, storage_root).sweep() == 0
+    assert await Attachments(database, clock, uuid7_id, FolderBlobs(storage_root)).sweep() == 0
     await committed(attachments, staged)
     assert all_files(storage_root) == ["cat.png"]
 

@@ -26,6 +26,7 @@ async def indexes(database: SqliteDatabase) -> list[tuple[str, tuple[str, ...]]]
     return [(match[1].strip(), tuple(match[2].split(", "))) for match in found if match]
 
 
+@pytest.mark.sqlite
 async def test_the_columns_are_the_seeds(database: SqliteDatabase) -> None:
     assert await columns(database) == [
         ("id", "TEXT", 0, None, 1),
@@ -44,6 +45,7 @@ async def test_the_columns_are_the_seeds(database: SqliteDatabase) -> None:
     ]
 
 
+@pytest.mark.sqlite
 async def test_the_indexes_are_the_seeds(database: SqliteDatabase) -> None:
     assert await indexes(database) == [
         ("", ("user_id", "session_id", "deleted_at")),

@@ -4,12 +4,36 @@ from pathlib import Path
 import httpx
 import pytest
 
+from memory_gateway.blobs.port import BlobStore
+from tests.fakes.databases import AnyDatabase
 from tests.fakes.front_door import FrontDoor
 from tests.fakes.process import Process
+from tests.fakes.s3 import Bucket
 from tests.fakes.upstream import RecordingUpstream
 from tests.gateway.conftest import client_of
 
 StartProcess = Callable[[str], Process]
+_ON_BOTH_STORES = {"test_deleting", "test_reading", "test_upload"}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """On a folder, and on a bucket too unless the test looks into the folder itself."""
+    rooms = metafunc.module.__name__.rpartition(".")[2]
+    if rooms in _ON_BOTH_STORES and "front" in metafunc.fixturenames and "storage_root" not in metafunc.fixturenames:
+        metafunc.parametrize("blobs", ["folder", "s3"], indirect=True)
+
+
+@pytest.fixture
+def blobs(request: pytest.FixtureRequest) -> BlobStore | None:
+    if getattr(request, "param", "folder") == "folder":
+        return None
+    bucket: Bucket = request.getfixturevalue("bucket")
+    return bucket.blobs()
+
+
+@pytest.fixture
+def front(database: AnyDatabase, tmp_path: Path, blobs: BlobStore | None) -> FrontDoor:
+    return FrontDoor(database, tmp_path, blobs=blobs)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from memory_gateway.gateway.attachments.matching import matching
+from memory_gateway.gateway.attachments.matching import FileNames
 from memory_gateway.gateway.resources.schemas import UploadFields
 from memory_gateway.kit.errors import NotFound, StorageUnavailable
 from memory_gateway.storage.sqlite import SqliteDatabase
@@ -32,7 +32,7 @@ async def shown(process: Process, resource: dict[str, Any], user_id: str = "ann"
     session_id = resource["session_id"]
     found = await process.attachments.for_sessions(user_id, *HERE, [session_id])
     raw = {"episode": f"[DOC: {resource['name']}] and more"}
-    return [view.name for view in matching(raw, found.get(session_id, []))]
+    return [view.name for view in FileNames(found.get(session_id, [])).named_in(raw)]
 
 
 async def test_a_delete_marks_the_resource_and_its_mapping(
@@ -130,7 +130,7 @@ async def test_look_alike_users_do_not_see_each_other(other: str, process: Proce
     for user_id, stranger in (("ann", other), (other, "ann")):
         page = await process.resources.page(user_id, limit=50, cursor=None, app_id=None, project_id=None)
         assert [resource.name for resource in page.resources] == [f"{user_id}.txt"]
-        for call in (process.resources.get, process.resources.content, process.resources.delete):
+        for call in (process.resources.get, process.resources.live, process.resources.delete):
             with pytest.raises(NotFound):
                 await call(user_id, ids[stranger])
     await process.resources.erase(other)
@@ -151,7 +151,7 @@ async def test_an_export_tells_every_resource_and_where_its_file_lies(
         "deleted_at": "2026-05-28T20:26:40.000Z",
         "file": f"resources/{resource['id']}/b.txt",
     }
-    assert (front.storage_root / "ann" / row["file"]).is_file()
+    assert await front.blobs.size(f"ann/{row['file']}") is not None
 
 
 async def test_an_upload_under_way_while_its_user_is_erased_is_not_kept(process: Process) -> None:

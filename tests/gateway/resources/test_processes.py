@@ -47,7 +47,7 @@ async def upload(process: Process, content: bytes = SMALL, user_id: str = "ann")
 
 
 async def statuses(database: SqliteDatabase) -> list[str]:
-    return [row[0] for row in await database.fetch("SELECT status FROM user_resources ORDER BY rowid")]
+    return [row[0] for row in await database.fetch("SELECT status FROM user_resources ORDER BY created_at, id")]
 
 
 async def until(database: SqliteDatabase, *wanted: str) -> None:
@@ -104,6 +104,7 @@ async def test_a_crash_before_the_row_leaves_nothing_after_the_next_start(
         assert await database.fetch(f"SELECT * FROM {table}") == []
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("point", ["before the upstream", "after the upstream"])
 async def test_a_crash_after_the_row_is_made_good_by_the_next_start(
     point: str,
@@ -117,7 +118,7 @@ async def test_a_crash_after_the_row_is_made_good_by_the_next_start(
     with monkeypatch.context() as patch, pytest.raises(Crash):
         patch.setattr(Leases, "release", crash)
         if point == "before the upstream":
-            patch.setattr(Sender, "add", crash)
+            patch.setattr(Sender, "add_at_once", crash)
         else:
             patch.setattr(Indexer, "settle", crash)
         await upload(process)
@@ -166,6 +167,7 @@ async def test_unfinished_indexing_goes_on_after_a_restart(
     await until(database, "indexed", "indexed", "indexed")
 
 
+@pytest.mark.sqlite
 async def test_one_users_many_files_do_not_hold_up_those_of_others(
     process: Process, database: SqliteDatabase, upstream: RecordingUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:

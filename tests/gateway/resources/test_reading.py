@@ -222,7 +222,7 @@ async def test_a_file_that_is_missing_on_the_disk_is_said(
     client: httpx.AsyncClient, ann: dict[str, str], front: FrontDoor
 ) -> None:
     resource = await upload(client, ann, DIGITS)
-    (front.storage_root / "ann" / "resources" / resource["id"] / "notes.txt").unlink()
+    await front.blobs.remove(f"ann/resources/{resource['id']}")
     reply = await client.get(f"/resources/{resource['id']}/content", headers=ann)
     assert (reply.status_code, reply.json()["error"]["code"]) == (503, "storage_unavailable")
     assert str(front.storage_root) not in reply.text

@@ -26,9 +26,9 @@ NOW = "2026-05-28T20:26:40.000Z"
 MAPPINGS = """
 SELECT user_id, app_id, project_id, session_id, resource_id, content_type, name, internal_uri, source, sha256,
   created_at, deleted_at
-FROM memory_attachments ORDER BY rowid
+FROM memory_attachments ORDER BY created_at, id
 """
-ROWS = "SELECT id, status, error FROM user_resources ORDER BY rowid"
+ROWS = "SELECT id, status, error FROM user_resources ORDER BY created_at, id"
 INTENTS = "SELECT folder FROM file_intents"
 DELETE_MAPPINGS = "DELETE FROM memory_attachments WHERE user_id = 'ann'"
 

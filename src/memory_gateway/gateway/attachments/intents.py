@@ -9,12 +9,11 @@ is refused, and so no row ever names a removed file.
 import asyncio
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 
+from memory_gateway.blobs.port import BlobStore
 from memory_gateway.gateway.attachments import store
 from memory_gateway.kit.clock import Clock
 from memory_gateway.kit.errors import StorageUnavailable
-from memory_gateway.kit.files import off_loop, remove_folder
 from memory_gateway.storage.port import Database, Transaction
 
 LEASE_MS = 60_000
@@ -23,12 +22,12 @@ _logger = logging.getLogger(__name__)
 
 
 class FileIntents:
-    """Folders are relative to the storage root and belong to one user."""
+    """A folder is the prefix of what is stored in it, and belongs to one user."""
 
-    def __init__(self, database: Database, clock: Clock, storage_root: Path) -> None:
+    def __init__(self, database: Database, clock: Clock, blobs: BlobStore) -> None:
         self._database = database
         self._clock = clock
-        self._root = storage_root
+        self._blobs = blobs
         self._in_use: set[tuple[str, str]] = set()
         self._renewal: asyncio.Task[None] | None = None
 
@@ -38,7 +37,7 @@ class FileIntents:
         async def work(transaction: Transaction) -> None:
             await transaction.execute_many(store.OPEN_INTENT, [self._params(user_id, folder) for folder in folders])
 
-        await self._database.write(work)
+        await self._database.write(work, owner=user_id)
         self._in_use.update((user_id, folder) for folder in folders)
         if self._renewal is None or self._renewal.done():
             self._renewal = asyncio.create_task(self._renew_while_in_use())
@@ -58,21 +57,25 @@ class FileIntents:
         """The folder's rows are removed in this transaction: `remove` it afterwards, or a sweep will."""
         await transaction.execute(store.DOOM_FILES, self._params(user_id, folder))
 
-    async def abandon(self, user_id: str, folders: Sequence[str]) -> None:
-        """Remove the folders whose rows were not written; one that was kept meanwhile stays."""
+    async def abandon(self, user_id: str, folders: Sequence[str], *, twice: bool = False) -> None:
+        """Remove the folders whose rows were not written; one that was kept meanwhile stays.
+
+        ``twice``: something may still come to them, so a sweep removes them once more when the lease has run out.
+        """
         self._in_use.difference_update((user_id, folder) for folder in folders)
         for folder in folders:
             if await self._claim(user_id, folder):
-                await self.remove(user_id, folder)
+                await self.remove(user_id, folder, twice=twice)
 
-    async def remove(self, user_id: str, folder: str) -> None:
-        """Remove a claimed or doomed folder, then its intent. What the disk will not remove now is left to a sweep."""
+    async def remove(self, user_id: str, folder: str, *, twice: bool = False) -> None:
+        """Remove a claimed or doomed folder, then its intent. What cannot be removed now is left to a sweep."""
         try:
-            await off_loop(remove_folder, self._root / folder)
-        except OSError:
+            await self._blobs.remove(folder)
+        except StorageUnavailable:
             _logger.warning("could not remove %s now; a later sweep will", folder, exc_info=True)
         else:
-            await self._close(user_id, folder)
+            if not twice:
+                await self._close(user_id, folder)
 
     async def forget_in(self, transaction: Transaction, user_id: str) -> None:
         """The user is erased: nothing of theirs can be kept any more, also what is under way."""
@@ -86,7 +89,7 @@ class FileIntents:
             params = {"now_ms": now, "expires_at_ms": now + LEASE_MS}
             return [(user_id, folder) for user_id, folder in await transaction.fetch(store.CLAIM_EXPIRED, params)]
 
-        claimed = await self._database.write(claim)
+        claimed = await self._database.write(claim, owner=None)
         for user_id, folder in claimed:
             await self.remove(user_id, folder)
         return len(claimed)
@@ -110,19 +113,19 @@ class FileIntents:
                 if not await transaction.execute(store.RENEW_INTENT, self._params(user_id, folder))
             }
 
-        return await self._database.write(work)
+        return await self._database.write(work, owner=None)
 
     async def _claim(self, user_id: str, folder: str) -> bool:
         async def work(transaction: Transaction) -> bool:
             return await transaction.execute(store.CLAIM, self._params(user_id, folder)) == 1
 
-        return await self._database.write(work)
+        return await self._database.write(work, owner=user_id)
 
     async def _close(self, user_id: str, folder: str) -> None:
         async def work(transaction: Transaction) -> None:
             await transaction.execute(store.CLOSE_INTENT, {"user_id": user_id, "folder": folder})
 
-        await self._database.write(work)
+        await self._database.write(work, owner=user_id)
 
     def _params(self, user_id: str, folder: str) -> dict[str, object]:
         return {"user_id": user_id, "folder": folder, "expires_at_ms": self._clock() + LEASE_MS}

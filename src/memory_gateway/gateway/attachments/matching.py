@@ -8,30 +8,71 @@ from memory_gateway.kit.text import fold_name, one_line
 
 # No text that reaches us holds a NUL, so no name can match across two strings
 _BETWEEN = "\0"
+_ENDING = 4
+_FEW = 32
 
 
-def matching(raw: dict[str, Any], attachments: Iterable[Attachment]) -> list[AttachmentView]:
-    """The attachments whose name is a substring of a string in ``raw``, in their order, each URI once.
+class FileNames:
+    """The names of a session's attachments, made ready to be looked for in many texts.
 
-    Names compare as NFC and case-folded, as they are or as one line, which is how the engine shows them. Nothing under
-    a key ``base64`` is looked at: it may be megabytes of code.
+    Most texts name no file, and a session's files mostly end alike. So a text is gone through once for each ending,
+    and what stands before it is looked up.
     """
-    candidates = list(attachments)
-    if not candidates:
-        return []
-    text = fold_name(_BETWEEN.join(_strings(raw)))
-    endings: dict[str, bool] = {}
-    found: dict[str, AttachmentView] = {}
-    for attachment in candidates:
-        name = attachment.folded_name
-        if (ending := name[-4:]) not in endings:
-            endings[ending] = ending in text  # most texts name no file: one look settles all of a kind
-        is_named = endings[ending] and (name in text or one_line(name) in text)
-        if is_named and attachment.internal_uri not in found:
-            found[attachment.internal_uri] = AttachmentView(
-                attachment.content_type, attachment.name, attachment.internal_uri
-            )
-    return list(found.values())
+
+    def __init__(self, attachments: Iterable[Attachment]) -> None:
+        self._attachments = list(attachments)
+        self._kinds: dict[str, _Kind] = {}
+        for place, attachment in enumerate(self._attachments):
+            name = attachment.folded_name
+            for spelling in {name, one_line(name)} - {""}:
+                ending = spelling[-_ENDING:]
+                kind = self._kinds.get(ending) or self._kinds.setdefault(ending, _Kind(ending))
+                kind.add(spelling, place)
+
+    def named_in(self, raw: dict[str, Any]) -> list[AttachmentView]:
+        """The attachments whose name is a substring of a string in ``raw``, in their order, each URI once.
+
+        Names compare as NFC and case-folded, as they are or as one line, which is how the engine shows them. Nothing
+        under a key ``base64`` is looked at: it may be megabytes of code.
+        """
+        if not self._attachments:
+            return []
+        text = fold_name(_BETWEEN.join(_strings(raw)))
+        named: set[int] = set()
+        for kind in self._kinds.values():
+            kind.look(text, named)
+        found: dict[str, AttachmentView] = {}
+        for place in sorted(named):
+            one = self._attachments[place]
+            found.setdefault(one.internal_uri, AttachmentView(one.content_type, one.name, one.internal_uri))
+        return list(found.values())
+
+
+class _Kind:
+    """The names that end alike, each with the places of its attachments."""
+
+    def __init__(self, ending: str) -> None:
+        self._ending = ending
+        self._places: dict[str, list[int]] = {}
+        self._lengths: set[int] = set()
+
+    def add(self, spelling: str, place: int) -> None:
+        self._places.setdefault(spelling, []).append(place)
+        self._lengths.add(len(spelling))
+
+    def look(self, text: str, named: set[int]) -> None:
+        """Put the places of the names that stand in the text to ``named``."""
+        start = text.find(self._ending)
+        if start < 0:
+            return
+        if text.count(self._ending) > _FEW:  # an ending that says little: a look for each name is bounded
+            named.update(place for name, places in self._places.items() if name in text for place in places)
+            return
+        while start >= 0:
+            end = start + len(self._ending)
+            for length in self._lengths:
+                named.update(self._places.get(text[max(0, end - length) : end], ()))
+            start = text.find(self._ending, start + 1)
 
 
 def _strings(raw: dict[str, Any]) -> list[str]:
@@ -40,10 +81,11 @@ def _strings(raw: dict[str, Any]) -> list[str]:
     waiting: list[Any] = [raw]
     while waiting:
         value = waiting.pop()
-        if isinstance(value, str):
-            strings.append(value)
-        elif isinstance(value, dict):
-            waiting.extend(inner for key, inner in value.items() if key != "base64")
-        elif isinstance(value, list):
-            waiting.extend(value)
+        if isinstance(value, dict):
+            value = [inner for key, inner in value.items() if key != "base64"]
+        for inner in value:
+            if isinstance(inner, str):
+                strings.append(inner)
+            elif isinstance(inner, dict | list):
+                waiting.append(inner)
     return strings

@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import structs
 
+from memory_gateway.blobs.port import BlobStore
 from memory_gateway.engine.schemas import ContentItem, Message
 from memory_gateway.gateway.attachments import store
 from memory_gateway.gateway.attachments.intents import FileIntents
@@ -14,8 +14,8 @@ from memory_gateway.gateway.attachments.naming import attachment_name
 from memory_gateway.gateway.attachments.payloads import decoded, digest
 from memory_gateway.gateway.attachments.schemas import Attachment, NewAttachment, StagedAttachments, resource_session
 from memory_gateway.kit.clock import Clock, rfc3339
-from memory_gateway.kit.errors import InvalidInput, StorageUnavailable
-from memory_gateway.kit.files import NewFile, file_uri, off_loop, safe_name
+from memory_gateway.kit.errors import InvalidInput
+from memory_gateway.kit.files import off_loop, safe_name
 from memory_gateway.kit.ids import IdMaker
 from memory_gateway.kit.text import fold_name
 from memory_gateway.storage.lists import with_list
@@ -53,14 +53,14 @@ class _Planned(NamedTuple):
 
 
 class Attachments:
-    """The table ``memory_attachments`` and the files under ``{storage_root}/{user_id}/memory_attachments``."""
+    """The table ``memory_attachments`` and the files under ``{user_id}/memory_attachments``."""
 
-    def __init__(self, database: Database, clock: Clock, new_id: IdMaker, storage_root: Path) -> None:
+    def __init__(self, database: Database, clock: Clock, new_id: IdMaker, blobs: BlobStore) -> None:
         self._database = database
         self._clock = clock
         self._new_id = new_id
-        self._root = storage_root.resolve()
-        self.intents = FileIntents(database, clock, self._root)
+        self._blobs = blobs
+        self.intents = FileIntents(database, clock, blobs)
 
     async def stage(
         self, user_id: str, app_id: str, project_id: str, session_id: str, messages: Sequence[Message]
@@ -98,9 +98,9 @@ class Attachments:
             if ours:
                 await self.intents.keep_in(transaction, row.user_id, folder)
 
-    async def discard(self, staged: StagedAttachments) -> None:
-        """The add failed: remove the files of this call, and only these."""
-        await self.intents.abandon(staged.user_id, staged.folders)
+    async def discard(self, staged: StagedAttachments, *, twice: bool = False) -> None:
+        """The add failed: remove the files of this call, and only these. ``twice``: as `FileIntents.abandon` says."""
+        await self.intents.abandon(staged.user_id, staged.folders, twice=twice)
 
     async def record_in(self, transaction: Transaction, row: NewAttachment) -> None:
         """Write one mapping; a URI that is mapped again is live again, under its latest name."""
@@ -137,7 +137,7 @@ class Attachments:
 
     async def backfill(self) -> int:
         """At start-up: map every live resource that has no live mapping; how many those were."""
-        return await self._database.write(lambda transaction: transaction.execute(store.BACKFILL))
+        return await self._database.write(lambda transaction: transaction.execute(store.BACKFILL), owner=None)
 
     async def sweep(self) -> int:
         """Remove what expired intents left behind, of adds and of uploads; how many folders that was."""
@@ -163,7 +163,7 @@ class Attachments:
             await transaction.execute(store.ERASE, {"user_id": user_id})
             await self.intents.forget_in(transaction, user_id)
 
-        await self._database.write(work)
+        await self._database.write(work, owner=user_id)
 
     async def _plan(self, session: _Session, one: _Checked) -> _Planned:
         row = NewAttachment(
@@ -180,7 +180,7 @@ class Attachments:
             return _Planned(row, None)
         if twin := await self._database.fetch_one(store.SAME_FILE, structs.asdict(row)):
             return _Planned(structs.replace(row, id=twin[0], internal_uri=twin[1], source="memory_add_base64"), None)
-        uri = file_uri(self._path(row))
+        uri = self._blobs.uri(_key(row))
         return _Planned(structs.replace(row, internal_uri=uri, source="memory_add_base64"), one.item.base64)
 
     async def _write_files(self, staged: StagedAttachments, planned: list[_Planned]) -> None:
@@ -188,28 +188,18 @@ class Attachments:
             return
         await self.intents.open(staged.user_id, staged.folders)
         try:
-            await off_loop(self._write_all, planned)
-        except OSError as error:
-            await self.discard(staged)
-            raise StorageUnavailable("the disk cannot take the attachments now; nothing was stored") from error
+            await self._blobs.put({_key(row): decoded(base64) for row, base64 in planned if base64 is not None})
         except BaseException:
-            await self.discard(staged)
+            await self.discard(staged, twice=self._blobs.late)
             raise
-
-    def _write_all(self, planned: list[_Planned]) -> None:
-        for row, base64 in planned:
-            if base64 is not None:
-                with NewFile(self._path(row)) as file:
-                    for piece in decoded(base64):
-                        file.write(piece)
-                    file.finish()
-
-    def _path(self, row: NewAttachment) -> Path:
-        return self._root / _folder(row) / safe_name(row.name, "attachment")
 
 
 def _folder(row: NewAttachment) -> str:
     return f"{row.user_id}/{FOLDER}/{row.id}"
+
+
+def _key(row: NewAttachment) -> str:
+    return f"{_folder(row)}/{safe_name(row.name, 'attachment')}"
 
 
 def _attached(messages: Sequence[Message]) -> Iterator[tuple[str, ContentItem]]:

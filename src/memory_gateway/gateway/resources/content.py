@@ -1,13 +1,9 @@
-"""Handing out a file: byte ranges (RFC 9110), the original name (RFC 6266), and reading off the loop."""
+"""Handing out a file: byte ranges (RFC 9110) and the original name (RFC 6266)."""
 
-import asyncio
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-_READ_BYTES = 1 << 18
 _ONE_RANGE = re.compile(r"bytes=(?:(\d{1,18})-(\d{0,18})|-(\d{1,18}))", re.IGNORECASE | re.ASCII)
 _NOT_PLAIN = re.compile(r"[^ !#-\[\]-~]")
 
@@ -45,16 +41,3 @@ def byte_range(header: str | None, size: int) -> ByteRange | None:
 def disposition(name: str) -> str:
     """``attachment``, so that a browser never runs it, with the name as plain text and in full."""
     return f"attachment; filename=\"{_NOT_PLAIN.sub('_', name)}\"; filename*=UTF-8''{quote(name, safe='')}"
-
-
-async def read_range(path: Path, wanted: ByteRange) -> AsyncIterator[bytes]:
-    """The bytes, a quarter of a mebibyte at a time, read on a thread."""
-    file = await asyncio.to_thread(path.open, "rb", buffering=0)
-    try:
-        await asyncio.to_thread(file.seek, wanted.first)
-        left = wanted.last - wanted.first + 1
-        while left and (piece := await asyncio.to_thread(file.read, min(left, _READ_BYTES))):
-            left -= len(piece)
-            yield piece
-    finally:
-        file.close()

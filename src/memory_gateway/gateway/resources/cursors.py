@@ -30,7 +30,7 @@ def position(cursor: str | None) -> Position:
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
         created_at, _, resource_id = text.partition(" ")
-        if rfc3339(epoch_ms(created_at)) == created_at and resource_id:
+        if rfc3339(epoch_ms(created_at)) == created_at and resource_id and resource_id.isprintable():
             return Position(created_at, resource_id)
     except (ValueError, OverflowError):
         pass  # said below

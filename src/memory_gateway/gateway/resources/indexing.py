@@ -10,10 +10,10 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import count
-from pathlib import Path
 
 from msgspec import Struct
 
+from memory_gateway.blobs.port import BlobStore
 from memory_gateway.engine.schemas import AddReply
 from memory_gateway.gateway.resources import store
 from memory_gateway.gateway.resources.schemas import Resource, Status, StoredResource
@@ -49,9 +49,12 @@ def outcome_of(reply: AddReply) -> Outcome:
 class Indexer:
     """Tells the upstream of resources and keeps their status."""
 
-    def __init__(self, database: Database, upstream: Upstream, leases: Leases, storage_root: Path) -> None:
+    def __init__(
+        self, database: Database, upstream: Upstream, leases: Leases, blobs: BlobStore, extraction_timeout: float
+    ) -> None:
         self._database = database
-        self._sender = Sender(upstream, storage_root)
+        self._sender = Sender(upstream, extraction_timeout)
+        self._blobs = blobs
         self._leases = leases
         self._held: set[str] = set()
         self._served: set[str] = set()
@@ -67,10 +70,6 @@ class Indexer:
             self._workers = [asyncio.create_task(self._work_off()) for _ in range(_WORKERS)]
         self._work_came.set()
 
-    def sends_at_once(self, resource: Resource) -> bool:
-        """Whether a client can wait until it is indexed, if it is small."""
-        return self._sender.sends_at_once(resource)
-
     def ask_for(self, resource_id: str) -> None:
         """Somebody waits for this one: have it tried without a pause."""
         self._tries.forget(resource_id)
@@ -82,6 +81,7 @@ class Indexer:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
         self._workers = []
+        await self._sender.close()
 
     @asynccontextmanager
     async def claimed(self, resource_id: str) -> AsyncIterator[bool]:
@@ -99,13 +99,17 @@ class Indexer:
     async def index_now(self, stored: StoredResource) -> Outcome | None:
         """Index it while its lease is held. Raises what the upstream refused, which then holds nothing of it.
 
-        None where it may hold the file, or part of it: the row stays ``stored``, for the workers to finish.
+        None where it may hold the file, or part of it, and where all of it takes more requests than a client waits
+        for: the row stays ``stored``, for the workers to finish.
         """
         added = False
         try:
-            reply = await self._sender.add(stored)
-            added = True
-            await self._sender.flush(stored)
+            async with self._blobs.local_path(stored.key) as path:
+                reply = await self._sender.add_at_once(stored, path)
+                if reply is None:
+                    return None
+                added = True
+                await self._sender.flush(stored, path)
             outcome = outcome_of(reply)
             await self.settle(stored, outcome)
         except Exception as error:
@@ -128,7 +132,7 @@ class Indexer:
         async def work(transaction: Transaction) -> None:
             await transaction.execute(store.SET_STATUS, params)
 
-        await self._database.write(work)
+        await self._database.write(work, owner=stored.user_id)
 
     async def index_next(self) -> bool:
         """Try the oldest unfinished resource that is due and that nobody works on; False where there is none.
@@ -173,8 +177,9 @@ class Indexer:
         if stored is None or stored.resource.status != "stored":
             return False  # finished by another process between the look and the lease
         try:
-            reply = await self._sender.add(stored)
-            await self._sender.flush(stored)
+            async with self._blobs.local_path(stored.key) as path:
+                reply = await self._sender.add(stored, path)
+                await self._sender.flush(stored, path)
             outcome = outcome_of(reply)
         except MemoryGatewayError as error:
             if passes(error) and self._tries.again(resource_id):

@@ -21,7 +21,7 @@ from memory_gateway.gateway.http import (
     require_user,
     responses,
 )
-from memory_gateway.gateway.resources.content import ByteRange, Unsatisfiable, byte_range, disposition, read_range
+from memory_gateway.gateway.resources.content import ByteRange, Unsatisfiable, byte_range, disposition
 from memory_gateway.gateway.resources.form import FIELDS, UploadForm
 from memory_gateway.gateway.resources.schemas import Resource, ResourcePage, UploadReply
 from memory_gateway.gateway.resources.service import Resources
@@ -122,7 +122,8 @@ async def get_content(
     range_header: Annotated[str | None, HeaderParameter(name="Range")] = None,
     if_range: Annotated[str | None, HeaderParameter(name="If-Range")] = None,
 ) -> Stream:
-    resource, path = await resources.content(current_user(request), resource_id)
+    stored = await resources.live(current_user(request), resource_id)
+    resource = stored.resource
     headers = {
         "Content-Type": resource.mime_type,
         "Content-Disposition": disposition(resource.name),
@@ -140,7 +141,7 @@ async def get_content(
         headers["Content-Range"] = f"bytes {part.first}-{part.last}/{resource.size}"
     wanted = part or ByteRange(0, resource.size - 1)
     headers["Content-Length"] = str(wanted.last - wanted.first + 1)
-    return Stream(read_range(path, wanted), status_code=206 if part else 200, headers=headers)
+    return Stream(await resources.content(stored, wanted), status_code=206 if part else 200, headers=headers)
 
 
 @delete(

@@ -1,6 +1,5 @@
-"""A resource is a file that a user keeps: its bytes on our disk, its text in the upstream's memory."""
+"""A resource is a file that a user keeps: its bytes in the file store, its text in the upstream's memory."""
 
-from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
@@ -58,11 +57,12 @@ class StoredResource(Struct, frozen=True):
 
     @property
     def folder(self) -> str:
-        """Relative to the storage root."""
+        """The prefix of its file, and of nothing else."""
         return f"{self.user_id}/{FOLDER}/{self.resource.id}"
 
-    def path(self, storage_root: Path) -> Path:
-        return storage_root / self.folder / self.stored_name
+    @property
+    def key(self) -> str:
+        return f"{self.folder}/{self.stored_name}"
 
 
 class UploadFields(Struct, frozen=True):

@@ -1,12 +1,13 @@
-"""What the upstream is told of a resource: one message from its user that holds the file, or a text in parts."""
+"""What the upstream is told of a resource: one message from its user that holds the file, or its long text in parts."""
 
 import base64
 import mimetypes
 from pathlib import Path, PurePosixPath
 
-from msgspec import structs
+from msgspec import Struct, structs
 
-from memory_gateway.documents.extract import LIMIT_CHARS
+from memory_gateway.documents.extract import LIMIT_CHARS, Extraction, Extractor
+from memory_gateway.documents.turns import reading_for
 from memory_gateway.engine.schemas import (
     AddReply,
     AddRequest,
@@ -16,7 +17,7 @@ from memory_gateway.engine.schemas import (
     FlushRequest,
     Message,
 )
-from memory_gateway.gateway.resources.parts import PARTS_AT_ONCE, Parts, goes_at_once, goes_in_parts, read_parts
+from memory_gateway.gateway.resources.parts import PARTS_AT_ONCE, may_be_long, parts_of
 from memory_gateway.gateway.resources.schemas import Resource, StoredResource
 from memory_gateway.kit.clock import epoch_ms
 from memory_gateway.kit.files import off_loop
@@ -26,44 +27,66 @@ from memory_gateway.upstream.port import Upstream
 _BASE64_PIECE = 3 << 20  # a multiple of three, so that the pieces' codes can be joined
 
 
+class _LongText(Struct, frozen=True):
+    """``unread``: one sentence on what is not in the parts, or None."""
+
+    parts: tuple[str, ...]
+    unread: str | None
+
+
 class Sender:
     """Adds and flushes the session of a resource."""
 
-    def __init__(self, upstream: Upstream, storage_root: Path) -> None:
+    def __init__(self, upstream: Upstream, extraction_timeout: float) -> None:
         self._upstream = upstream
-        self._root = storage_root
+        self._extractor = Extractor()
+        self._timeout = extraction_timeout
 
-    def sends_at_once(self, resource: Resource) -> bool:
-        """Whether it goes in one request, for whose answer a client can wait."""
-        return not self._splits(resource) or goes_at_once(resource)
+    async def close(self) -> None:
+        """Let go of the processes that read documents."""
+        await self._extractor.close()
 
-    async def add(self, stored: StoredResource) -> AddReply:
-        """Repeated after a fault it sends the same messages again."""
-        path = stored.path(self._root)
-        parts = await off_loop(read_parts, path) if self._splits(stored.resource) else None
-        if parts is None:
-            return await self._add(stored, (_message(stored, [await self._item(stored, path)]),))
-        messages = tuple(_message(stored, _labelled(stored, text), number) for number, text in enumerate(parts.texts))
-        for start in range(0, len(messages), PARTS_AT_ONCE):
-            reply = await self._add(stored, messages[start : start + PARTS_AT_ONCE])
-        return structs.replace(reply, message_count=len(messages), notes=_notes(stored, parts))
+    async def add(self, stored: StoredResource, path: Path) -> AddReply:
+        """Repeated after a fault it sends the same messages again. ``path``: where its file can be read just now."""
+        return await self._send(stored, path, await self._long_text(stored, path))
 
-    async def flush(self, stored: StoredResource) -> None:
+    async def add_at_once(self, stored: StoredResource, path: Path) -> AddReply | None:
+        """As `add`. None, and nothing is sent, where it takes several requests: no client waits for their answers."""
+        text = await self._long_text(stored, path)
+        if text is not None and len(text.parts) > PARTS_AT_ONCE:
+            return None
+        return await self._send(stored, path, text)
+
+    async def flush(self, stored: StoredResource, path: Path) -> None:
         """Close the session: nothing more comes."""
         resource = stored.resource
         request = FlushRequest(resource.session_id, resource.app_id, resource.project_id)
-        await self._upstream.flush(request, self._caller(stored))
+        await self._upstream.flush(request, _caller(stored, path))
 
-    def _splits(self, resource: Resource) -> bool:
-        return not self._upstream.traits.splits_messages and goes_in_parts(resource)
+    async def _long_text(self, stored: StoredResource, path: Path) -> _LongText | None:
+        """What takes more than one message. None: the upstream gets the file, and reads it itself, or in vain."""
+        resource = stored.resource
+        if self._upstream.traits.splits_messages or not may_be_long(resource):
+            return None
+        with reading_for(stored.user_id):
+            extraction = await self._extractor.extract(
+                path, name=resource.name, mime_type=resource.mime_type, timeout=self._timeout
+            )
+        parts = await off_loop(parts_of, extraction.text)
+        return _LongText(parts, _unread(extraction)) if len(parts) > 1 else None
 
-    async def _add(self, stored: StoredResource, messages: tuple[Message, ...]) -> AddReply:
+    async def _send(self, stored: StoredResource, path: Path, text: _LongText | None) -> AddReply:
+        if text is None:
+            return await self._add(stored, path, (_message(stored, [await self._item(stored, path)]),))
+        messages = tuple(_message(stored, _labelled(stored, part), number) for number, part in enumerate(text.parts))
+        for start in range(0, len(messages), PARTS_AT_ONCE):
+            reply = await self._add(stored, path, messages[start : start + PARTS_AT_ONCE])
+        return structs.replace(reply, message_count=len(messages), notes=_notes(stored, text))
+
+    async def _add(self, stored: StoredResource, path: Path, messages: tuple[Message, ...]) -> AddReply:
         resource = stored.resource
         request = AddRequest(resource.session_id, messages, resource.app_id, resource.project_id)
-        return await self._upstream.add(request, self._caller(stored))
-
-    def _caller(self, stored: StoredResource) -> Caller:
-        return Caller(user_id=stored.user_id, own_files={stored.internal_uri: stored.path(self._root)})
+        return await self._upstream.add(request, _caller(stored, path))
 
     async def _item(self, stored: StoredResource, path: Path) -> ContentItem:
         resource = stored.resource
@@ -71,6 +94,10 @@ class Sender:
             return ContentItem(resource.content_type, uri=stored.internal_uri, name=resource.name)
         code = await off_loop(_base64_of, path)
         return ContentItem(resource.content_type, base64=code, ext=_extension(resource), name=resource.name)
+
+
+def _caller(stored: StoredResource, path: Path) -> Caller:
+    return Caller(user_id=stored.user_id, own_files={stored.internal_uri: path})
 
 
 def _message(stored: StoredResource, content: str | list[ContentItem], number: int = 0) -> Message:
@@ -88,11 +115,14 @@ def _labelled(stored: StoredResource, text: str) -> str:
     return f"[{stored.resource.content_type.upper()}: {one_line(stored.resource.name)}]\n{text}"
 
 
-def _notes(stored: StoredResource, parts: Parts) -> tuple[DocumentNote, ...]:
-    if not parts.truncated:
+def _unread(extraction: Extraction) -> str | None:
+    return f"only the first {LIMIT_CHARS} characters were indexed" if extraction.truncated else extraction.error
+
+
+def _notes(stored: StoredResource, text: _LongText) -> tuple[DocumentNote, ...]:
+    if text.unread is None:
         return ()
-    message = f"only the first {LIMIT_CHARS} characters were indexed"
-    return (DocumentNote(stored.resource.name, readable=True, message=message),)
+    return (DocumentNote(stored.resource.name, readable=True, message=text.unread),)
 
 
 def _extension(resource: Resource) -> str:

@@ -3,17 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
 from msgspec import structs
 
+from memory_gateway.blobs.port import BlobStore
 from memory_gateway.documents.sniff import sniff
 from memory_gateway.gateway.attachments.schemas import NewAttachment, resource_session
 from memory_gateway.gateway.attachments.service import Attachments
 from memory_gateway.gateway.audit.service import Audit
 from memory_gateway.gateway.resources import store
+from memory_gateway.gateway.resources.content import ByteRange
 from memory_gateway.gateway.resources.cursors import cursor_of, position
 from memory_gateway.gateway.resources.incoming import IncomingFile
 from memory_gateway.gateway.resources.indexing import Indexer, stored_resource
@@ -27,7 +28,7 @@ from memory_gateway.gateway.resources.schemas import (
 )
 from memory_gateway.kit.clock import Clock, rfc3339
 from memory_gateway.kit.errors import Conflict, InvalidInput, NotFound, StorageUnavailable, UpstreamRefused
-from memory_gateway.kit.files import file_uri, off_loop, safe_name
+from memory_gateway.kit.files import off_loop, safe_name
 from memory_gateway.kit.ids import IdMaker
 from memory_gateway.storage.few import fetch_few_or_many
 from memory_gateway.storage.leases import Leases
@@ -37,7 +38,7 @@ from memory_gateway.upstream.port import Upstream
 
 
 class Resources:
-    """The table ``user_resources`` and the files under ``{storage_root}/{user_id}/resources``.
+    """The table ``user_resources`` and the files under ``{user_id}/resources``.
 
     `resume` starts the background work, `close` ends it.
     """
@@ -48,23 +49,24 @@ class Resources:
         clock: Clock,
         new_id: IdMaker,
         *,
-        storage_root: Path,
+        blobs: BlobStore,
         attachments: Attachments,
         audit: Audit,
         upstream: Upstream,
         leases: Leases,
         max_upload_bytes: int,
         inline_index_bytes: int,
+        extraction_timeout: float,
     ) -> None:
         self.max_upload_bytes = max_upload_bytes
         self._database = database
         self._clock = clock
         self._new_id = new_id
-        self._root = storage_root.resolve()
+        self._blobs = blobs
         self._attachments = attachments
         self._intents = attachments.intents
         self._audit = audit
-        self._indexer = Indexer(database, upstream, leases, self._root)
+        self._indexer = Indexer(database, upstream, leases, blobs, extraction_timeout)
         self._inline_index_bytes = inline_index_bytes
         self._locks: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
 
@@ -81,8 +83,14 @@ class Resources:
         """A place for a file's bytes. What `keep` did not keep is removed when the block ends, however it ends."""
         resource_id = self._new_id()
         folder = f"{user_id}/{FOLDER}/{resource_id}"
-        path = self._root / folder / safe_name(name)
-        incoming = IncomingFile(user_id, resource_id, name, path, self.max_upload_bytes)
+        incoming = IncomingFile(
+            self._blobs,
+            f"{folder}/{safe_name(name)}",
+            user_id=user_id,
+            resource_id=resource_id,
+            name=name,
+            max_bytes=self.max_upload_bytes,
+        )
         await self._intents.open(user_id, [folder])
         try:
             yield incoming
@@ -91,16 +99,16 @@ class Resources:
                 await incoming.close()
             finally:
                 if not incoming.kept:
-                    await self._intents.abandon(user_id, [folder])
+                    await self._intents.abandon(user_id, [folder], twice=incoming.late)
 
     async def keep(self, incoming: IncomingFile, fields: UploadFields) -> UploadReply:
         """Make the received file a resource, or find the one that has its bytes already.
 
-        Where the disk has lost that one's file, it has these bytes from now on.
+        Where the store has lost that one's file, it has these bytes from now on.
 
         Small ones are indexed before this returns; what the upstream refuses is not kept, and its error is raised.
-        Bigger ones, an earlier upload whose indexing failed, and small ones of which the upstream may hold a part
-        because it did not answer, are finished in the background.
+        Bigger ones, those whose text takes several requests, an earlier upload whose indexing failed, and small ones
+        of which the upstream may hold a part because it did not answer, are finished in the background.
         """
         if not incoming.size:
             raise InvalidInput("the file is empty", field="file")
@@ -109,7 +117,7 @@ class Resources:
         identity = (new.user_id, fields.app_id, fields.project_id, new.resource.sha256)
         async with self._locks.setdefault(identity, asyncio.Lock()), AsyncExitStack() as stack:
             await self._mend_twin(new, incoming)
-            small = incoming.size <= self._inline_index_bytes and self._indexer.sends_at_once(new.resource)
+            small = incoming.size <= self._inline_index_bytes
             if small:
                 # before the row is there, or another process might take it up
                 await stack.enter_async_context(self._indexer.claimed(new.resource.id))
@@ -141,15 +149,19 @@ class Resources:
         """One resource, deleted or not."""
         return (await self._one(user_id, resource_id)).resource
 
-    async def content(self, user_id: str, resource_id: str) -> tuple[Resource, Path]:
-        """A live resource and where its bytes lie."""
+    async def live(self, user_id: str, resource_id: str) -> StoredResource:
+        """One resource, to be read."""
         stored = await self._one(user_id, resource_id)
         if stored.resource.deleted_at is not None:
             raise NotFound
-        path = stored.path(self._root)
-        if not await off_loop(path.is_file):
-            raise StorageUnavailable("the file of this resource is missing")
-        return stored.resource, path
+        return stored
+
+    async def content(self, stored: StoredResource, wanted: ByteRange) -> AsyncIterator[bytes]:
+        """Its bytes, as they are read."""
+        try:
+            return await self._blobs.read(stored.key, wanted.first, wanted.last - wanted.first + 1)
+        except FileNotFoundError as error:
+            raise StorageUnavailable("the file of this resource is missing") from error
 
     async def delete(self, user_id: str, resource_id: str) -> Resource:
         """Mark it and its mapping deleted. A second time changes nothing."""
@@ -160,7 +172,7 @@ class Resources:
                 await self._attachments.soft_delete(transaction, user_id, resource_id)
                 await self._audit.record_in(transaction, user_id, "delete", "resource", resource_id)
 
-        await self._database.write(work)
+        await self._database.write(work, owner=user_id)
         return await self.get(user_id, resource_id)
 
     async def restore(self, user_id: str, resource_id: str) -> Resource:
@@ -172,7 +184,7 @@ class Resources:
                 await self._audit.record_in(transaction, user_id, "restore", "resource", resource_id)
 
         try:
-            await self._database.write(work)
+            await self._database.write(work, owner=user_id)
         except UniqueViolation as error:
             raise Conflict("the same bytes live again under another id") from error
         restored = await self.get(user_id, resource_id)
@@ -216,7 +228,7 @@ class Resources:
             await transaction.execute(store.ERASE, {"user_id": user_id})
             await self._intents.forget_in(transaction, user_id)
 
-        await self._database.write(work)
+        await self._database.write(work, owner=user_id)
 
     async def _described(self, incoming: IncomingFile, fields: UploadFields) -> StoredResource:
         sniffed = await off_loop(sniff, incoming.head, incoming.name)
@@ -237,13 +249,13 @@ class Resources:
             created_at=rfc3339(self._clock()),
             deleted_at=None,
         )
-        return StoredResource(resource, incoming.user_id, incoming.path.name, file_uri(incoming.path))
+        return StoredResource(resource, incoming.user_id, safe_name(incoming.name), self._blobs.uri(incoming.key))
 
     async def _mend_twin(self, new: StoredResource, incoming: IncomingFile) -> None:
         """Before its row may ask for another try, the live resource with these bytes has its file."""
         row = await self._database.fetch_one(store.TWIN, _params(new))
         if row is not None:
-            await incoming.stand_in_for(stored_resource(row).path(self._root))
+            await incoming.stand_in_for(stored_resource(row).key)
 
     async def _record(self, new: StoredResource) -> StoredResource | None:
         """Write the resource and its mapping; or return the live one that has its bytes, its mapping ensured."""
@@ -258,7 +270,7 @@ class Resources:
             await self._audit.record_in(transaction, new.user_id, "upload", "resource", new.resource.id)
             return None
 
-        return await self._database.write(work)
+        return await self._database.write(work, owner=new.user_id)
 
     async def _joined(self, transaction: Transaction, twin: StoredResource) -> StoredResource:
         await self._attachments.record_in(transaction, _mapping(twin))
@@ -285,7 +297,7 @@ class Resources:
             await self._attachments.remove(transaction, new.user_id, new.resource.id)
             await self._intents.doom_in(transaction, new.user_id, new.folder)
 
-        await self._database.write(work)
+        await self._database.write(work, owner=new.user_id)
         await self._intents.remove(new.user_id, new.folder)
 
     async def _one(self, user_id: str, resource_id: str) -> StoredResource:

@@ -17,7 +17,8 @@ SELECT id, 'resource://' || id, name, title, content_type, mime_type, size, sha2
   status, error, created_at, deleted_at
 FROM user_resources
 WHERE user_id = :user_id AND deleted_at IS NULL AND (created_at, id) < (:before, :before_id)
-  AND (:app_id IS NULL OR app_id = :app_id) AND (:project_id IS NULL OR project_id = :project_id)
+  AND (CAST(:app_id AS TEXT) IS NULL OR app_id = :app_id)
+  AND (CAST(:project_id AS TEXT) IS NULL OR project_id = :project_id)
 ORDER BY created_at DESC, id DESC LIMIT :limit
 """
 # The same, then the rest of `schemas.StoredResource`.
