@@ -8,7 +8,7 @@ import pytest
 
 from memory_gateway.embeddings import local_model
 
-pytest_plugins = ("tests.everos_live.fixtures",)
+pytest_plugins = ("tests.everos_live.fixtures", "tests.fakes.postgres", "tests.fakes.s3")
 
 
 @pytest.fixture(scope="session")

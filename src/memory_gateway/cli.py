@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,9 +71,25 @@ def demo() -> None:
     sys.exit(run())
 
 
+@main.command("migrate")
+@_data_flags
+@click.option("--database-url", help="Setting database_url: where everything goes.")
+def move_to_postgres(config: Path | None, data_dir: Path | None, database_url: str | None) -> None:
+    """Move the SQLite database of a data folder to PostgreSQL; run it again when it was interrupted."""
+    if find_spec("asyncpg") is None:
+        raise click.ClickException("asyncpg is missing; install memory-gateway[postgres]")
+    from memory_gateway.moving import move_data  # noqa: PLC0415 - see serve
+
+    try:
+        complete = asyncio.run(move_data(_settings(config, data_dir=data_dir, database_url=database_url)))
+    except (SettingsError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    sys.exit(0 if complete else 1)
+
+
 @main.group()
 def user() -> None:
-    """Users and their keys, straight in the data folder."""
+    """Users and their keys, straight in the database."""
 
 
 @user.command("add")

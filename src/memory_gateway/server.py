@@ -7,12 +7,14 @@ import os
 import socket
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from pathlib import Path
+from functools import partial
 from typing import Literal
 
 from litestar import Litestar
 from msgspec import Struct
 
+from memory_gateway.blobs.choose import TEMPORARY_FOLDER, check_blobs, open_blobs
+from memory_gateway.blobs.port import BlobStore
 from memory_gateway.embeddings.choose import choose_embedder
 from memory_gateway.engine.profiles import StatedFact, StatedFacts, no_stated_facts
 from memory_gateway.gateway.accounts.erasure import UserErasure
@@ -23,7 +25,9 @@ from memory_gateway.gateway.app import build_app
 from memory_gateway.gateway.attachments.service import Attachments
 from memory_gateway.gateway.audit.service import Audit
 from memory_gateway.gateway.health import Health, free_bytes_of
+from memory_gateway.gateway.limits.sharing import SharedLimits
 from memory_gateway.gateway.memories import routes as memories_routes
+from memory_gateway.gateway.memories.door import search_door
 from memory_gateway.gateway.memories.service import Memories, MemoryRules
 from memory_gateway.gateway.metrics import Metrics
 from memory_gateway.gateway.resources import routes as resources_routes
@@ -50,8 +54,6 @@ from memory_gateway.upstream.port import Upstream
 
 ADMIN_KEY_FILE = "admin.key"
 KEY_SECRET_FILE = "key.secret"  # noqa: S105 - the name of a file
-STORAGE_FOLDER = "storage"
-TEMPORARY_FOLDER = "tmp"
 _MAINTENANCE_SECONDS = 300.0
 _SERVICE_BODY_BYTES = 8 << 20  # a stated fact is a few sentences
 
@@ -74,6 +76,7 @@ class Rooms(Struct, frozen=True):
 
     database: Database
     upstream: Upstream
+    blobs: BlobStore
     accounts: Accounts
     attachments: Attachments
     resources: Resources
@@ -84,12 +87,11 @@ class Rooms(Struct, frozen=True):
 
 @asynccontextmanager
 async def open_storage(settings: Settings) -> AsyncIterator[Database]:
-    """The migrated database. `SettingsError` where the data folder, or the database in it, cannot be used."""
-    path = settings.data_dir.resolve()
-    with _faults_of(path):
+    """The migrated database. `SettingsError` where the data folder, or the database, cannot be used."""
+    with _faults_of(settings):
         database = open_database(settings)
     try:
-        with _faults_of(path):
+        with _faults_of(settings):
             await migrate(database, system_clock)
         yield database
     finally:
@@ -97,22 +99,27 @@ async def open_storage(settings: Settings) -> AsyncIterator[Database]:
 
 
 @contextmanager
-def _faults_of(data_dir: Path) -> Iterator[None]:
+def _faults_of(settings: Settings) -> Iterator[None]:
+    data_dir = settings.data_dir.resolve()
     try:
         yield
     except FileExistsError as error:
         raise SettingsError(f"data_dir: {data_dir} is not a folder") from error
     except OSError as error:
         raise SettingsError(f"data_dir: {data_dir} cannot be used: {error.strerror}") from error
+    except ImportError as error:
+        raise SettingsError("database_url needs: pip install 'memory-gateway[postgres]'") from error
     except (StorageUnavailable, DatabaseFault, UnknownMigration) as error:
         reason = error.__cause__ or error
+        if settings.database_url is not None:  # which may hold a password, so it is not repeated
+            raise SettingsError(f"database_url: the database cannot be used: {reason}") from error
         raise SettingsError(f"data_dir: the database {data_dir / FILE_NAME} cannot be used: {reason}") from error
 
 
 @asynccontextmanager
 async def open_accounts(settings: Settings) -> AsyncIterator[Accounts]:
     """The accounts alone, for the command line. `SettingsError` where there is no data yet: a typing error, mostly."""
-    if not (settings.data_dir / FILE_NAME).exists():
+    if settings.database_url is None and not (settings.data_dir / FILE_NAME).exists():
         raise SettingsError(f"{settings.data_dir.resolve()} holds no data; start the server once, or name the data_dir")
     async with open_storage(settings) as database:
         yield Accounts(database, system_clock, key_secret(settings))
@@ -142,7 +149,7 @@ async def open_facts(settings: Settings, database: Database, *, at_work: bool) -
     if at_work:
         entries.start()
     try:
-        yield Facts(entries, Thinking(database, system_clock, uuid7_id))
+        yield Facts(entries, Thinking(database, system_clock))
     finally:
         await entries.close()
 
@@ -213,23 +220,24 @@ async def open_rooms(settings: Settings, database: Database, facts: Facts) -> As
 
 def build_rooms(settings: Settings, database: Database, upstream: Upstream, facts: Facts) -> Rooms:
     """The gateway's services over a database and an upstream."""
-    storage_root, temporary_root = settings.data_dir / STORAGE_FOLDER, settings.data_dir / TEMPORARY_FOLDER
-    for folder in (storage_root, temporary_root):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary_root = settings.data_dir / TEMPORARY_FOLDER
+    temporary_root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    blobs = open_blobs(settings)
     accounts = Accounts(database, system_clock, key_secret(settings))
     audit = Audit(database, system_clock)
-    attachments = Attachments(database, system_clock, uuid7_id, storage_root)
+    attachments = Attachments(database, system_clock, uuid7_id, blobs)
     resources = Resources(
         database,
         system_clock,
         uuid7_id,
-        storage_root=storage_root,
+        blobs=blobs,
         attachments=attachments,
         audit=audit,
         upstream=upstream,
         leases=Leases(database, system_clock, process_name()),
         max_upload_bytes=settings.max_upload_bytes,
         inline_index_bytes=settings.inline_index_bytes,
+        extraction_timeout=settings.extraction_timeout,
     )
     memories = Memories(
         database=database,
@@ -246,12 +254,13 @@ def build_rooms(settings: Settings, database: Database, upstream: Upstream, fact
     return Rooms(
         database=database,
         upstream=upstream,
+        blobs=blobs,
         accounts=accounts,
         attachments=attachments,
         resources=resources,
         memories=memories,
-        user_export=UserExport(audit, (accounts, *holders), upstream, storage_root, temporary_root),
-        user_erasure=UserErasure(database, system_clock, holders, upstream, storage_root),
+        user_export=UserExport(audit, (accounts, *holders), upstream, blobs, temporary_root),
+        user_erasure=UserErasure(database, system_clock, holders, upstream, blobs),
     )
 
 
@@ -263,6 +272,7 @@ def _memory_rules(settings: Settings) -> MemoryRules:
         allow_other_senders=settings.allow_other_senders,
         shared_agents=settings.shared_agents,
         resource_batch=settings.resource_batch,
+        has_others=_has_others(settings),
     )
 
 
@@ -274,14 +284,16 @@ def build_gateway(settings: Settings, rooms: Rooms) -> Litestar:
         accounts=rooms.accounts,
         user_export=rooms.user_export,
         user_erasure=rooms.user_erasure,
-        health=Health(rooms.database, rooms.upstream, free_bytes_of(settings.data_dir)),
+        health=Health(rooms.database, rooms.upstream, free_bytes_of(settings.data_dir), rooms.blobs),
         metrics=metrics,
         admin_key=admin_key(settings),
         max_body_bytes=settings.max_body_bytes,
         rate_limit=settings.rate_limit,
         auth_failure_limit=settings.auth_failure_limit,
+        share_limits=partial(SharedLimits, rooms.database, system_clock) if _has_others(settings) else None,
         route_handlers=[*resources_routes.ROUTES, *memories_routes.ROUTES],
         services={"resources": rooms.resources, "memories": rooms.memories},
+        doors=[search_door(rooms.memories, settings.max_body_bytes)],
     )
 
 
@@ -295,6 +307,11 @@ def build_service(settings: Settings, database: Database, facts: Facts) -> Lites
         service_token=settings.service_token,
         max_body_bytes=min(settings.max_body_bytes, _SERVICE_BODY_BYTES),
     )
+
+
+def _has_others(settings: Settings) -> bool:
+    """Whether other processes may serve the same users."""
+    return settings.workers > 1 or settings.database_url is not None
 
 
 def process_name() -> str:
@@ -372,6 +389,7 @@ async def _look_at_data(settings: Settings, faces: Sequence[Face]) -> None:
     """Open what every worker will open; the schema is up to date and the secrets are made when this returns."""
     async with open_storage(settings):
         if "gateway" in faces:
+            await check_blobs(settings)
             key_secret(settings)
             admin_key(settings)
 

@@ -2,17 +2,34 @@
 
 import math
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
+from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import structs
 
 ENV_PREFIX = "MEMORY_GATEWAY_"
 FILE_NAME = "memory-gateway.toml"
 MIB = 1 << 20
 SHORTEST_SECRET = 12
+SECRETS = frozenset(
+    {
+        "admin_key",
+        "key_secret",
+        "service_token",
+        "database_url",
+        "embedder_key",
+        "s3_access_key_id",
+        "s3_secret_access_key",
+    }
+)
+# A bucket and folders that a URI shows as they are; together with a user's file never longer than S3's 1024 bytes
+_BUCKET_URL = re.compile(r"s3://[A-Za-z0-9][A-Za-z0-9._-]{1,254}(/[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}){0,4}/?")
+_ENDPOINT = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 
 
 class SettingsError(Exception):
@@ -31,7 +48,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     service_token: str | None = None
     decay_daily: bool = False
     workers: int = 1
+    database_url: str | None = None
+    database_connections: int = 10
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    blob_url: str | None = None
+    s3_endpoint: str | None = None
+    s3_region: str | None = None
+    s3_access_key_id: str | None = None
+    s3_secret_access_key: str | None = None
+    s3_path_style: bool = True
 
     upstream: Literal["embedded", "everos"] = "embedded"
     upstream_url: str = "http://127.0.0.1:8000"
@@ -62,7 +88,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         for name in ("gateway_port", "service_port"):
             if not 0 <= getattr(self, name) <= 65_535:
                 raise ValueError(f"{name} must be 0..65535")
-        for name in ("workers", "resource_batch", "max_upload_bytes", "max_body_bytes"):
+        for name in ("workers", "database_connections", "resource_batch", "max_upload_bytes", "max_body_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
         for name in ("rate_limit", "auth_failure_limit", "extraction_timeout", "upstream_timeout"):
@@ -75,6 +101,45 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             value = getattr(self, name)
             if value is not None and len(value) < SHORTEST_SECRET:
                 raise ValueError(f"{name} must have at least {SHORTEST_SECRET} characters")
+        self._check_upstream_url()
+        self._check_database_url()
+        self._check_blobs()
+
+    def __repr__(self) -> str:
+        """Without the secrets, for whoever logs it."""
+        shown = {name: "***" if name in SECRETS and value else value for name, value in structs.asdict(self).items()}
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    def _check_upstream_url(self) -> None:
+        try:
+            url = urlsplit(self.upstream_url)
+            fits = url.scheme in {"http", "https"} and "@" not in url.netloc and url.hostname and url.port != 0
+        except ValueError:  # a port that is no number, or half an IPv6 address
+            fits = False
+        if not fits:
+            raise ValueError("upstream_url must be http://host:port or https://host")
+
+    def _check_blobs(self) -> None:
+        if self.blob_url and not _BUCKET_URL.fullmatch(self.blob_url):
+            raise ValueError("blob_url must be s3://bucket or s3://bucket/folder, of letters, digits and . _ -")
+        if self.blob_url and self.upstream_shares_files:
+            raise ValueError("upstream_shares_files needs the files in the data folder, so blob_url must be unset")
+        if self.s3_endpoint and not _ENDPOINT.fullmatch(self.s3_endpoint):
+            raise ValueError("s3_endpoint must be http://host:port or https://host")
+        for name, other in (("s3_access_key_id", "s3_secret_access_key"), ("s3_secret_access_key", "s3_access_key_id")):
+            if getattr(self, name) and not getattr(self, other):
+                raise ValueError(f"{other} must be set where {name} is")
+
+    def _check_database_url(self) -> None:
+        if self.database_url is None:
+            return
+        if not self.database_url.startswith(("postgresql://", "postgres://")):
+            raise ValueError("database_url must begin with postgresql://")
+        if self.key_secret is None:
+            raise ValueError(
+                "key_secret must be set where a database_url is, the same for every process; "
+                "a data folder that was served without one keeps it in the file key.secret"
+            )
 
 
 def load_settings(

@@ -28,8 +28,8 @@ from memory_gateway.engine.schemas import (
 )
 from memory_gateway.storage.leases import Leases
 from memory_gateway.storage.migrate import migrate
-from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes.clock import TurnedClock
+from tests.fakes.databases import AnyDatabase, open_test_database
 
 START_MS = 1_780_000_000_000
 
@@ -50,7 +50,7 @@ class PlainReader:
 class Talk:
     """Short words for what tests do with an engine. Every message is a second after the one before."""
 
-    def __init__(self, engine: Engine, database: SqliteDatabase, clock: TurnedClock) -> None:
+    def __init__(self, engine: Engine, database: AnyDatabase, clock: TurnedClock) -> None:
         self.engine = engine
         self.database = database
         self.clock = clock
@@ -103,7 +103,7 @@ class Talk:
 
 @asynccontextmanager
 async def open_talk(folder: Path, embedder: Embedder | None = None, **options: Any) -> AsyncIterator[Talk]:
-    database, clock = SqliteDatabase(folder / "engine.db"), TurnedClock()
+    database, clock = open_test_database(folder / "engine.db"), TurnedClock()
     await migrate(database, clock)
     made = Parser(PlainReader(), options.get("roots", ()), options.get("data_dir", folder / "data"))
     facts = options.get("stated_facts", no_stated_facts)

@@ -39,27 +39,29 @@ def archive(members: dict[str, str]) -> bytes:
     return target.getvalue()
 
 
+_LINES_A_PAGE = 40
+
+
 def pdf(lines: Sequence[str]) -> bytes:
-    """A one-page PDF. Any script: the font is Adobe's GB1 collection, addressed by UCS-2."""
-    shown = " ".join(f"<{line.encode('utf-16-be').hex()}> Tj T*" for line in lines)
-    content = f"BT /F1 14 Tf 72 720 Td 18 TL {shown} ET"
+    """A PDF, forty lines a page. Any script: the font is Adobe's GB1 collection, addressed by UCS-2."""
+    starts = range(0, max(1, len(lines)), _LINES_A_PAGE)
+    pages = [lines[start : start + _LINES_A_PAGE] for start in starts]
+    kids = " ".join(f"{6 + 2 * number} 0 R" for number in range(len(pages)))
     descriptor = (
         "<< /Type /FontDescriptor /FontName /STSong-Light /Flags 6 /FontBBox [-25 -254 1000 880] /ItalicAngle 0 "
         "/Ascent 880 /Descent -120 /CapHeight 880 /StemV 93 >>"
     )
     glyphs = (
-        "<< /Type /Font /Subtype /CIDFontType0 /BaseFont /STSong-Light /DW 1000 /FontDescriptor 6 0 R "
+        "<< /Type /Font /Subtype /CIDFontType0 /BaseFont /STSong-Light /DW 1000 /FontDescriptor 4 0 R "
         "/CIDSystemInfo << /Registry (Adobe) /Ordering (GB1) /Supplement 4 >> >>"
     )
     return _pdf_of(
         "<< /Type /Catalog /Pages 2 0 R >>",
-        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R "
-        "/Resources << /Font << /F1 5 0 R >> >> >>",
-        f"<< /Length {len(content)} >>\nstream\n{content}\nendstream",
-        "<< /Type /Font /Subtype /Type0 /BaseFont /STSong-Light /Encoding /UniGB-UCS2-H /DescendantFonts [7 0 R] >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
+        "<< /Type /Font /Subtype /Type0 /BaseFont /STSong-Light /Encoding /UniGB-UCS2-H /DescendantFonts [5 0 R] >>",
         descriptor,
         glyphs,
+        *(part for number, page in enumerate(pages) for part in _pdf_page(page, 7 + 2 * number)),
     )
 
 
@@ -99,6 +101,16 @@ def _docx(body: Iterable[bytes]) -> bytes:
                 part.write(piece)
             part.write(b"</w:body></w:document>")
     return target.getvalue()
+
+
+def _pdf_page(lines: Sequence[str], content_object: int) -> tuple[str, str]:
+    shown = " ".join(f"<{line.encode('utf-16-be').hex()}> Tj T*" for line in lines)
+    content = f"BT /F1 14 Tf 72 720 Td 16 TL {shown} ET"
+    page = (
+        f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {content_object} 0 R "
+        "/Resources << /Font << /F1 3 0 R >> >> >>"
+    )
+    return page, f"<< /Length {len(content)} >>\nstream\n{content}\nendstream"
 
 
 def _pdf_of(*objects: str) -> bytes:

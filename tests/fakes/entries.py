@@ -9,8 +9,8 @@ from memory_gateway.kit.ids import uuid7_id
 from memory_gateway.memory_service.entries.schemas import EntryChanges, EntryQuery, MemoryEntry, NewEntry, Saved
 from memory_gateway.memory_service.entries.service import Entries
 from memory_gateway.storage.migrate import migrate
-from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes.clock import TurnedClock
+from tests.fakes.databases import AnyDatabase, open_test_database
 
 LOOK_ALIKES = ("ann", "anna", "Ann", "a_b", "axb", "%", "an%", "ann ")
 
@@ -18,7 +18,7 @@ LOOK_ALIKES = ("ann", "anna", "Ann", "a_b", "axb", "%", "an%", "ann ")
 class Room:
     """One process's entries."""
 
-    def __init__(self, database: SqliteDatabase, clock: TurnedClock, **options: Any) -> None:
+    def __init__(self, database: AnyDatabase, clock: TurnedClock, **options: Any) -> None:
         self.database = database
         self.clock = clock
         self.entries = Entries(database, clock, uuid7_id, **options)
@@ -50,7 +50,7 @@ class Room:
 
 @asynccontextmanager
 async def open_room(folder: Path, clock: TurnedClock | None = None, **options: Any) -> AsyncIterator[Room]:
-    database, clock = SqliteDatabase(folder / "entries.db"), clock or TurnedClock()
+    database, clock = open_test_database(folder / "entries.db"), clock or TurnedClock()
     await migrate(database, clock)
     room = Room(database, clock, **options)
     try:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from memory_gateway.upstream.everos import EverosUpstream
+from memory_gateway.upstream.wire import Answer
 
 CAPTURES = Path(__file__).parent.parent / "contract" / "captures"
 BASE_URL = "http://everos.test"
@@ -67,6 +68,27 @@ def with_defaults(call: str, body: dict[str, Any] | None) -> dict[str, Any]:
     return {**DEFAULTS.get(call, {}), **(body or {})}
 
 
+class TransportWire:
+    """A `Wire` over an httpx transport, which stands in for the network here, or looks at what goes through."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport, base_url: str = BASE_URL) -> None:
+        # Without a timeout: the adapter has its own.
+        self._client = httpx.AsyncClient(transport=transport, base_url=base_url, timeout=None)
+
+    async def send(self, method: str, path: str, body: bytes | None = None) -> Answer:
+        try:
+            headers = {} if body is None else {"content-type": "application/json"}
+            response = await self._client.request(method, path, content=body, headers=headers)
+        except httpx.TimeoutException as error:
+            raise TimeoutError(str(error)) from error
+        except httpx.TransportError as error:
+            raise ConnectionError(str(error)) from error
+        return Answer(response.status_code, response.content)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
 class EverosReplay(httpx.AsyncBaseTransport):
     """Answers a request that was captured; any other is an `AssertionError` that shows its body."""
 
@@ -89,14 +111,14 @@ class EverosReplay(httpx.AsyncBaseTransport):
 def replaying(*captures: Capture, **options: Any) -> tuple[EverosUpstream, EverosReplay]:
     """The adapter on a replay of these captures; of all, when none is named."""
     transport = EverosReplay(captures or None)
-    return EverosUpstream(BASE_URL, client=httpx.AsyncClient(transport=transport), **options), transport
+    return EverosUpstream(BASE_URL, wire=TransportWire(transport), **options), transport
 
 
 def answering(status: int, body: object, **options: Any) -> EverosUpstream:
     """The adapter on a server that gives this answer to everything. ``body``: bytes as they are, else JSON."""
     content = body if isinstance(body, bytes) else msgspec.json.encode(body)
     transport = httpx.MockTransport(lambda _: httpx.Response(status, content=content))
-    return EverosUpstream(BASE_URL, client=httpx.AsyncClient(transport=transport), **options)
+    return EverosUpstream(BASE_URL, wire=TransportWire(transport), **options)
 
 
 def body_of(request: httpx.Request) -> dict[str, Any]:
@@ -125,4 +147,4 @@ class EverosTurns(httpx.AsyncBaseTransport):
         return httpx.Response(200, json={"request_id": "1", "data": turn})
 
     def upstream(self, **options: Any) -> EverosUpstream:
-        return EverosUpstream(BASE_URL, client=httpx.AsyncClient(transport=self), **options)
+        return EverosUpstream(BASE_URL, wire=TransportWire(self), **options)

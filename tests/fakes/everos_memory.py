@@ -10,7 +10,7 @@ import msgspec
 
 from memory_gateway.upstream.everos import EverosUpstream
 from tests.fakes import items
-from tests.fakes.everos import BASE_URL, EMPTY, body_of
+from tests.fakes.everos import BASE_URL, EMPTY, TransportWire, body_of
 
 Place = tuple[str, str, str]
 Fault = Literal["refused", "no answer", "hanging", "garbage", "model away", "extraction failed", "queued"]
@@ -33,7 +33,7 @@ class EverosMemory(httpx.AsyncBaseTransport):
         self._next_faults: dict[str, deque[Fault]] = {}
 
     def upstream(self, **options: Any) -> EverosUpstream:
-        return EverosUpstream(BASE_URL, client=httpx.AsyncClient(transport=self), **options)
+        return EverosUpstream(BASE_URL, wire=TransportWire(self), **options)
 
     def fail(self, call: str, *faults: Fault) -> None:
         self._next_faults.setdefault(call, deque()).extend(faults)

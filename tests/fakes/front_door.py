@@ -10,6 +10,8 @@ from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.types import ControllerRouterHandler
 from multipart import MultipartError
 
+from memory_gateway.blobs.folder import FolderBlobs
+from memory_gateway.blobs.port import BlobStore
 from memory_gateway.gateway.accounts.erasure import UserErasure
 from memory_gateway.gateway.accounts.export import UserExport
 from memory_gateway.gateway.accounts.participants import Participant
@@ -96,17 +98,24 @@ NOTES: Sequence[ControllerRouterHandler] = (add_note, put_note, list_notes, uplo
 class FrontDoor:
     """Everything that a test looks at or turns."""
 
-    def __init__(self, database: Database, folder: Path, participants: Sequence[Participant] = ()) -> None:
+    def __init__(
+        self,
+        database: Database,
+        folder: Path,
+        participants: Sequence[Participant] = (),
+        blobs: BlobStore | None = None,
+    ) -> None:
         self.database = database
         self.clock = TurnedClock()
         self.storage_root = folder / "storage"
+        self.blobs = blobs or FolderBlobs(self.storage_root)
         self.upstream = RecordingUpstream(EMBEDDED_LIKE)
         self.accounts = Accounts(database, self.clock, b"key secret")
         self.audit = Audit(database, self.clock)
         self.user_export = UserExport(
-            self.audit, [self.accounts, *participants], self.upstream, self.storage_root, folder / "tmp"
+            self.audit, [self.accounts, *participants], self.upstream, self.blobs, folder / "tmp"
         )
-        self.user_erasure = UserErasure(database, self.clock, participants, self.upstream, self.storage_root)
+        self.user_erasure = UserErasure(database, self.clock, participants, self.upstream, self.blobs)
         self.metrics = Metrics()
         self.free_bytes = 1 << 40
 
@@ -122,7 +131,7 @@ class FrontDoor:
             accounts=self.accounts,
             user_export=self.user_export,
             user_erasure=self.user_erasure,
-            health=Health(self.database, self.upstream, lambda: self.free_bytes),
+            health=Health(self.database, self.upstream, lambda: self.free_bytes, self.blobs),
             metrics=self.metrics,
             admin_key=ADMIN_KEY.encode(),
             max_body_bytes=max_body_bytes,

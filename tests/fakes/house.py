@@ -8,6 +8,8 @@ from urllib.parse import quote
 import httpx
 from msgspec import structs
 
+from memory_gateway.blobs.folder import FolderBlobs
+from memory_gateway.blobs.port import BlobStore
 from memory_gateway.gateway.accounts.erasure import UserErasure
 from memory_gateway.gateway.accounts.export import UserExport
 from memory_gateway.gateway.accounts.participants import Participant
@@ -17,6 +19,7 @@ from memory_gateway.gateway.attachments.service import Attachments
 from memory_gateway.gateway.audit.service import Audit
 from memory_gateway.gateway.health import Health, free_bytes_of
 from memory_gateway.gateway.memories import routes as memories_routes
+from memory_gateway.gateway.memories.door import search_door
 from memory_gateway.gateway.memories.service import Memories, MemoryRules
 from memory_gateway.gateway.metrics import Metrics
 from memory_gateway.gateway.resources import routes as resources_routes
@@ -36,26 +39,30 @@ MIB = 1 << 20
 class House:
     """All rooms on one database and one folder. `close` it before the database."""
 
-    def __init__(self, database: Database, folder: Path, upstream: Upstream, **rules: Any) -> None:
+    def __init__(
+        self, database: Database, folder: Path, upstream: Upstream, *, blobs: BlobStore | None = None, **rules: Any
+    ) -> None:
         self.database = database
         self.upstream = upstream
         self.clock = TurnedClock()
         self.data_dir = folder
         self.storage_root = folder / "storage"
+        self.blobs = blobs or FolderBlobs(self.storage_root)
         self.audit = Audit(database, self.clock)
         self.accounts = Accounts(database, self.clock, b"key secret")
-        self.attachments = Attachments(database, self.clock, uuid7_id, self.storage_root)
+        self.attachments = Attachments(database, self.clock, uuid7_id, self.blobs)
         self.resources = Resources(
             database,
             self.clock,
             uuid7_id,
-            storage_root=self.storage_root,
+            blobs=self.blobs,
             attachments=self.attachments,
             audit=self.audit,
             upstream=upstream,
             leases=Leases(database, self.clock, "house"),
             max_upload_bytes=50 * MIB,
             inline_index_bytes=MIB,
+            extraction_timeout=60.0,
         )
         self.memories = Memories(
             database=database,
@@ -71,9 +78,9 @@ class House:
         rooms: list[Participant] = [self.attachments, self.resources, self.memories]
         self.app = build_app(
             accounts=self.accounts,
-            user_export=UserExport(self.audit, [self.accounts, *rooms], upstream, self.storage_root, folder / "tmp"),
-            user_erasure=UserErasure(database, self.clock, rooms, upstream, self.storage_root),
-            health=Health(database, upstream, free_bytes_of(folder)),
+            user_export=UserExport(self.audit, [self.accounts, *rooms], upstream, self.blobs, folder / "tmp"),
+            user_erasure=UserErasure(database, self.clock, rooms, upstream, self.blobs),
+            health=Health(database, upstream, free_bytes_of(folder), self.blobs),
             metrics=Metrics(),
             admin_key=ADMIN_KEY.encode(),
             max_body_bytes=72 * MIB,
@@ -81,6 +88,7 @@ class House:
             auth_failure_limit=1_000_000.0,
             route_handlers=[*resources_routes.ROUTES, *memories_routes.ROUTES],
             services={"memories": self.memories, "resources": self.resources},
+            doors=[search_door(self.memories, 72 * MIB)],
         )
         transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)  # type: ignore[arg-type]
         self.client = httpx.AsyncClient(transport=transport, base_url="http://gateway")

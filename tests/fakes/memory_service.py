@@ -13,8 +13,8 @@ from memory_gateway.memory_service.app import build_service_app
 from memory_gateway.memory_service.entries.service import Entries
 from memory_gateway.memory_service.thinking.service import Thinking
 from memory_gateway.storage.migrate import migrate
-from memory_gateway.storage.sqlite import SqliteDatabase
 from tests.fakes.clock import TurnedClock
+from tests.fakes.databases import AnyDatabase, open_test_database, tables
 
 MAX_BODY_BYTES = 100_000
 ADDRESS = "http://127.0.0.1:8094"
@@ -24,11 +24,11 @@ _OF_THE_GATEWAY = {"memory_attachments", "memory_overrides", "memory_tombstones"
 class ServiceHouse:
     """Everything that a test looks at or turns."""
 
-    def __init__(self, database: SqliteDatabase) -> None:
+    def __init__(self, database: AnyDatabase) -> None:
         self.database = database
         self.clock = TurnedClock()
         self.entries = Entries(database, self.clock, uuid7_id)
-        self.thinking = Thinking(database, self.clock, uuid7_id)
+        self.thinking = Thinking(database, self.clock)
 
     def app(self, *, host: str = "127.0.0.1", service_token: str | None = None) -> Litestar:
         return build_service_app(
@@ -47,8 +47,7 @@ class ServiceHouse:
 
     async def tables(self) -> list[str]:
         """Those of the service."""
-        rows = await self.database.fetch("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
-        return [name for (name,) in rows if name.startswith(("memory_", "thinking_")) and name not in _OF_THE_GATEWAY]
+        return [name for name in await tables(self.database, "memory_", "thinking_") if name not in _OF_THE_GATEWAY]
 
     async def rows(self) -> list[tuple[Any, ...]]:
         """All that is stored, to see that nothing changed."""
@@ -62,7 +61,7 @@ class ServiceHouse:
 @asynccontextmanager
 async def open_house(folder: Path) -> AsyncIterator[ServiceHouse]:
     """On a new database in the folder; its background work runs until the end."""
-    house = ServiceHouse(SqliteDatabase(folder / "service.db"))
+    house = ServiceHouse(open_test_database(folder / "service.db"))
     await migrate(house.database, house.clock)
     house.entries.start()
     try:

@@ -23,18 +23,19 @@ class Process:
     ) -> None:
         self.front = front
         self.upstream = upstream
-        self.attachments = Attachments(front.database, front.clock, uuid7_id, front.storage_root)
+        self.attachments = Attachments(front.database, front.clock, uuid7_id, front.blobs)
         self.resources = Resources(
             front.database,
             front.clock,
             uuid7_id,
-            storage_root=front.storage_root,
+            blobs=front.blobs,
             attachments=self.attachments,
             audit=front.audit,
             upstream=upstream,
             leases=Leases(front.database, front.clock, holder),
             max_upload_bytes=max_upload_bytes,
             inline_index_bytes=INLINE_INDEX_BYTES,
+            extraction_timeout=60.0,
         )
 
     def app(self) -> Litestar:

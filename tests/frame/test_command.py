@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 
 import click
+import pytest
+from click.testing import CliRunner
 
+from memory_gateway import cli
 from memory_gateway.cli import main
 from tests.frame.pages import DOCS
 
@@ -24,3 +27,9 @@ def test_every_command_and_option_is_on_the_page() -> None:
         for parameter in command.params:
             if isinstance(parameter, click.Option):
                 assert f"`{parameter.opts[0]}`" in page, f"{parameter.opts[0]} of {name} is missing"
+
+
+def test_a_move_without_the_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "find_spec", lambda _: None)
+    done = CliRunner().invoke(main, ["migrate"])
+    assert (done.exit_code, done.output) == (1, "Error: asyncpg is missing; install memory-gateway[postgres]\n")

@@ -7,20 +7,20 @@ from litestar import Litestar
 
 from memory_gateway.kit.clock import system_clock
 from memory_gateway.storage.migrate import migrate
-from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes.databases import AnyDatabase, open_test_database
 from tests.fakes.front_door import FrontDoor
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
-    database = SqliteDatabase(tmp_path / "gateway.db")
+async def database(tmp_path: Path) -> AsyncIterator[AnyDatabase]:
+    database = open_test_database(tmp_path / "gateway.db")
     await migrate(database, system_clock)
     yield database
     await database.close()
 
 
 @pytest.fixture
-def front(database: SqliteDatabase, tmp_path: Path) -> FrontDoor:
+def front(database: AnyDatabase, tmp_path: Path) -> FrontDoor:
     return FrontDoor(database, tmp_path)
 
 

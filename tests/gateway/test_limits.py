@@ -1,6 +1,6 @@
 import pytest
 
-from memory_gateway.gateway.limits import TokenBuckets
+from memory_gateway.gateway.limits.buckets import TokenBuckets
 from memory_gateway.kit.errors import TooManyRequests
 
 

@@ -23,8 +23,9 @@ async def test_health_tells_the_upstreams_state_and_capabilities(client: httpx.A
     assert reply.json() == {
         "status": "ok",
         "upstream": {"name": "embedded", "healthy": True, "backlog": 12, "details": {}},
-        "database": {"healthy": True},
+        "database": {"store": front.database.kind, "healthy": True},
         "disk": {"healthy": True, "reason": None},
+        "files": {"store": "folder", "healthy": True, "reason": None},
         "capabilities": capabilities,
     }
 
@@ -52,7 +53,7 @@ async def test_a_database_that_cannot_serve_is_degraded(
     async with client_of(front.app()) as client:
         reply = await client.get("/health")
     assert (reply.status_code, reply.json()["status"]) == (200, "degraded")
-    assert reply.json()["database"] == {"healthy": False}
+    assert reply.json()["database"] == {"store": database.kind, "healthy": False}
 
 
 async def test_a_disk_that_is_nearly_full_is_degraded_and_says_so(client: httpx.AsyncClient, front: FrontDoor) -> None:
@@ -68,7 +69,7 @@ async def test_a_disk_that_cannot_be_asked_is_degraded(database: SqliteDatabase,
     def free_bytes() -> int:
         raise OSError("Input/output error")
 
-    report = await Health(database, front.upstream, free_bytes).report()
+    report = await Health(database, front.upstream, free_bytes, front.blobs).report()
     assert (report.status, report.disk) == ("degraded", DiskState(False, "the data folder does not answer"))
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes.databases import AnyDatabase
 from tests.fakes.memory_service import ServiceHouse, open_house
 
 
@@ -15,7 +15,7 @@ async def house(tmp_path: Path) -> AsyncIterator[ServiceHouse]:
 
 
 @pytest.fixture
-def database(house: ServiceHouse) -> SqliteDatabase:
+def database(house: ServiceHouse) -> AnyDatabase:
     return house.database
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from memory_gateway.kit.errors import StorageUnavailable
 from memory_gateway.storage.port import Transaction
-from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes.databases import AnyDatabase
 from tests.fakes.memory_service import MAX_BODY_BYTES, ServiceHouse
 
 JSON = {"Content-Type": "application/json"}
@@ -66,7 +66,7 @@ async def test_an_unknown_path_is_404(client: httpx.AsyncClient, path: str) -> N
 @pytest.mark.parametrize(("method", "path", "body"), CALLS)
 async def test_a_database_that_is_gone_is_500_in_the_words_of_the_api(
     client: httpx.AsyncClient,
-    database: SqliteDatabase,
+    database: AnyDatabase,
     caplog: pytest.LogCaptureFixture,
     method: str,
     path: str,
@@ -112,7 +112,7 @@ async def test_a_bug_is_500_logged_with_the_request_id_and_never_quoted(
 
 
 async def test_health_gives_a_database_that_hangs_a_second(
-    client: httpx.AsyncClient, database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+    client: httpx.AsyncClient, database: AnyDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def hang(_work: object) -> None:
         await asyncio.sleep(30)
@@ -124,7 +124,7 @@ async def test_health_gives_a_database_that_hangs_a_second(
 
 
 async def test_health_is_degraded_when_the_database_cannot_be_read(
-    client: httpx.AsyncClient, database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+    client: httpx.AsyncClient, database: AnyDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(_work: object) -> None:
         raise StorageUnavailable("the database cannot serve this request now")

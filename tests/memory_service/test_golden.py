@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
-from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes.databases import AnyDatabase
 from tests.fakes.memory_service import ServiceHouse
 
-ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 NOBODY = "01980f5e-6f0a-7c3e-9a51-0d6d6f0f7a11"
 SEVEN = "user_preference, personal_info, conversation, knowledge, event, task, relationship"
@@ -292,7 +292,7 @@ async def test_13_thinking_stats(client: httpx.AsyncClient) -> None:
         )
 
 
-async def test_14_health(client: httpx.AsyncClient, database: SqliteDatabase) -> None:
+async def test_14_health(client: httpx.AsyncClient, database: AnyDatabase) -> None:
     reply = await client.get("/api/v1/health")
     assert (reply.status_code, reply.text) == (200, '{"status":"ok","service":"memory-service"}')
     await database.close()

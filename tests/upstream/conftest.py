@@ -9,9 +9,9 @@ import pytest
 
 from memory_gateway.kit.clock import system_clock
 from memory_gateway.storage.migrate import migrate
-from memory_gateway.storage.sqlite import SqliteDatabase
 from memory_gateway.upstream.each_once import EachOnce
 from tests.fakes.clock import TurnedClock
+from tests.fakes.databases import AnyDatabase, open_test_database
 from tests.fakes.everos_memory import EverosMemory
 from tests.fakes.house import House, User
 
@@ -49,8 +49,8 @@ async def listen() -> AsyncIterator[Listen]:
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
-    database = SqliteDatabase(tmp_path / "gateway.db")
+async def database(tmp_path: Path) -> AsyncIterator[AnyDatabase]:
+    database = open_test_database(tmp_path / "gateway.db")
     await migrate(database, system_clock)
     yield database
     await database.close()
@@ -69,7 +69,7 @@ def clock() -> TurnedClock:
 
 @pytest.fixture
 async def house(
-    database: SqliteDatabase, tmp_path: Path, everos: EverosMemory, clock: TurnedClock
+    database: AnyDatabase, tmp_path: Path, everos: EverosMemory, clock: TurnedClock
 ) -> AsyncIterator[House]:
     """The gateway before that EverOS, which answers within a second or not at all."""
     house = House(database, tmp_path, EachOnce(everos.upstream(timeout=1.0), database, clock))

@@ -18,7 +18,7 @@ from memory_gateway.kit.errors import UpstreamRefused, UpstreamUnreachable
 from memory_gateway.settings import Settings
 from memory_gateway.storage.choose import open_database
 from memory_gateway.storage.migrate import migrate
-from memory_gateway.storage.sqlite import SqliteDatabase
+from memory_gateway.storage.port import Database
 from memory_gateway.upstream import indexing
 from memory_gateway.upstream.embedded import EmbeddedUpstream, open_engine
 from memory_gateway.upstream.indexing import IndexingChildren
@@ -95,7 +95,7 @@ def children(tmp_path: Path) -> IndexingChildren:
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
     database = open_database(Settings(data_dir=tmp_path))
     await migrate(database, system_clock)
     for user_id in ("ann", "anna"):
@@ -104,7 +104,7 @@ async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
     await database.close()
 
 
-async def execute(database: SqliteDatabase, statement: str, user_id: str) -> None:
+async def execute(database: Database, statement: str, user_id: str) -> None:
     await database.write(lambda transaction: transaction.execute(statement, {"user_id": user_id}))
 
 
@@ -117,11 +117,22 @@ def notes_of(user_id: str, folder: Path) -> tuple[AddRequest, Caller]:
 
 
 async def test_a_file_is_read_and_its_words_are_in_the_database(
-    tmp_path: Path, children: IndexingChildren, database: SqliteDatabase
+    tmp_path: Path, children: IndexingChildren, database: Database
 ) -> None:
     assert await children.index(*notes_of("ann", tmp_path)) == AddReply(1, "accumulated")
     [(text,)] = await database.fetch("SELECT text FROM engine_turns")
     assert "4471" in text
+
+
+async def test_the_settings_stand_in_no_environment_and_in_no_list_of_processes(
+    begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_GATEWAY_DATABASE_URL", "postgresql://keeper:swordfish@127.0.0.1/memory")
+    indexed = begin(1.0)
+    child = await begun(tmp_path)
+    assert child.environ()["PATH"] == os.environ["PATH"]
+    assert "swordfish" not in f"{child.environ()} {child.cmdline()}"
+    await indexed
 
 
 async def test_an_erasure_ends_the_users_child_and_nobody_elses(
@@ -139,7 +150,7 @@ async def test_an_erasure_ends_the_users_child_and_nobody_elses(
 
 
 async def test_the_upstream_erases_nothing_before_the_users_child_has_ended(
-    tmp_path: Path, database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexing, "COMMAND", (sys.executable, "-c", CHILD))
     settings = Settings(data_dir=tmp_path, inline_index_bytes=0)
@@ -161,7 +172,7 @@ async def test_the_upstream_erases_nothing_before_the_users_child_has_ended(
 
 
 async def test_a_child_that_begins_after_the_mark_does_no_work(
-    tmp_path: Path, children: IndexingChildren, database: SqliteDatabase
+    tmp_path: Path, children: IndexingChildren, database: Database
 ) -> None:
     await execute(database, MARK_ERASED, "ann")
     with pytest.raises(UpstreamRefused) as refused:
@@ -172,7 +183,7 @@ async def test_a_child_that_begins_after_the_mark_does_no_work(
 
 
 async def test_no_write_of_a_child_lands_after_the_mark(
-    tmp_path: Path, children: IndexingChildren, database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, children: IndexingChildren, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the child is another server process's, which the erasure cannot end."""
     monkeypatch.setattr(indexing, "COMMAND", (sys.executable, "-c", LATE_CHILD, str(tmp_path)))

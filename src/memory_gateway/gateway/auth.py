@@ -16,7 +16,7 @@ from litestar.openapi.spec import SecurityRequirement
 from memory_gateway.gateway.accounts.service import Accounts
 from memory_gateway.gateway.audit.service import ADMIN
 from memory_gateway.gateway.bodies import GatewayRequest
-from memory_gateway.gateway.limits import TokenBuckets
+from memory_gateway.gateway.limits.buckets import TokenBuckets
 from memory_gateway.kit.errors import Forbidden, NotFound, Unauthorized
 from memory_gateway.kit.http_queries import refuse_bad_address
 
@@ -50,13 +50,18 @@ class Gatekeeper:
     ) -> str:
         """Make this the connection's user, or raise `Unauthorized` or `TooManyRequests`."""
         try:
-            authenticated = await self._accounts.authenticate(user_id, user_key, while_erasing=while_erasing)
+            authenticated = await self.known(user_id, user_key, while_erasing=while_erasing)
         except Unauthorized:
             self._failures.take(_address(connection))
             raise
+        connection.scope["user"] = authenticated
+        return authenticated
+
+    async def known(self, user_id: str | None, user_key: str | None, *, while_erasing: bool = False) -> str:
+        """As `admit`, of no connection: no failure is counted."""
+        authenticated = await self._accounts.authenticate(user_id, user_key, while_erasing=while_erasing)
         if self._requests is not None:
             self._requests.take(authenticated)
-        connection.scope["user"] = authenticated
         return authenticated
 
     def admit_admin(self, connection: Connection, admin_key: bytes) -> None:

@@ -11,7 +11,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.openapi import ResponseSpec
 from litestar.openapi.spec import Operation, RequestBody
-from litestar.types import ExceptionHandlersMap
+from litestar.types import ExceptionHandlersMap, Receive, Scope, Send
 from multipart import MultipartError
 
 from memory_gateway.kit.errors import MalformedRequest, MemoryGatewayError, TooManyRequests
@@ -100,6 +100,13 @@ def _too_deep(request: Request[Any, Any, Any], _error: RecursionError) -> Respon
 def _unexpected_error(_request: Request[Any, Any, Any], error: Exception) -> Response[ErrorReply]:
     _logger.error("request %s failed", current_request_id(), exc_info=error)
     return _reply(500, MemoryGatewayError.code, "internal error")
+
+
+async def send_error(error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
+    """What a route that raised this would be answered with."""
+    request = Request[Any, Any, Any](scope, receive, send)
+    reply = _own_error(request, error) if isinstance(error, MemoryGatewayError) else _unexpected_error(request, error)
+    await reply.to_asgi_response(app=None, request=request)(scope, receive, send)
 
 
 EXCEPTION_HANDLERS: ExceptionHandlersMap = {

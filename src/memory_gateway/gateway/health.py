@@ -10,9 +10,10 @@ import msgspec
 from litestar import get
 from litestar.di import NamedDependency
 
+from memory_gateway.blobs.port import BlobKind, BlobStore
 from memory_gateway.gateway.errors import responses
 from memory_gateway.kit.errors import MemoryGatewayError, StorageUnavailable
-from memory_gateway.storage.port import Database, DatabaseFault
+from memory_gateway.storage.port import Database, DatabaseFault, DatabaseKind
 from memory_gateway.upstream.port import Upstream, UpstreamHealth
 
 PING = "SELECT 1"
@@ -30,14 +31,23 @@ class UpstreamState(msgspec.Struct, frozen=True):
 
 
 class DatabaseState(msgspec.Struct, frozen=True):
-    """Whether the database answers."""
+    """Which kind of database it is, and whether it answers."""
 
+    store: DatabaseKind
     healthy: bool
 
 
 class DiskState(msgspec.Struct, frozen=True):
     """Whether the data folder can take more; ``reason`` says why not."""
 
+    healthy: bool
+    reason: str | None = None
+
+
+class FilesState(msgspec.Struct, frozen=True):
+    """Where users' files lie, and whether it can give and take them; ``reason`` says why not."""
+
+    store: BlobKind
     healthy: bool
     reason: str | None = None
 
@@ -49,6 +59,7 @@ class HealthReply(msgspec.Struct, frozen=True):
     upstream: UpstreamState
     database: DatabaseState
     disk: DiskState
+    files: FilesState
     capabilities: dict[str, bool]
 
 
@@ -58,22 +69,25 @@ def free_bytes_of(folder: Path) -> Callable[[], int]:
 
 
 class Health:
-    """Asks the database, the disk and the upstream how they are."""
+    """Asks the database, the disk, the file store and the upstream how they are."""
 
-    def __init__(self, database: Database, upstream: Upstream, free_bytes: Callable[[], int]) -> None:
+    def __init__(self, database: Database, upstream: Upstream, free_bytes: Callable[[], int], blobs: BlobStore) -> None:
         self._database = database
         self._upstream = upstream
         self._free_bytes = free_bytes
+        self._blobs = blobs
 
     async def report(self) -> HealthReply:
         upstream = await self._ask_upstream()
-        database = DatabaseState(await self._database_answers())
+        database = DatabaseState(self._database.kind, await self._database_answers())
         disk = await self._look_at_disk()
+        files = await self._ask_blobs()
         return HealthReply(
-            "ok" if upstream.healthy and database.healthy and disk.healthy else "degraded",
+            "ok" if all(part.healthy for part in (upstream, database, disk, files)) else "degraded",
             UpstreamState(upstream.name, upstream.healthy, upstream.backlog, upstream.details),
             database,
             disk,
+            files,
             upstream.capabilities,
         )
 
@@ -83,6 +97,14 @@ class Health:
                 return await self._upstream.health()
         except (MemoryGatewayError, DatabaseFault, TimeoutError):
             return UpstreamHealth(self._upstream.name, healthy=False, capabilities={})
+
+    async def _ask_blobs(self) -> FilesState:
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                fault = await self._blobs.fault()
+        except TimeoutError:
+            fault = "the file store does not answer"
+        return FilesState(self._blobs.kind, fault is None, fault)
 
     async def _look_at_disk(self) -> DiskState:
         try:
@@ -96,8 +118,9 @@ class Health:
 
     async def _database_answers(self) -> bool:
         try:
-            await self._database.fetch_one(PING)
-        except (StorageUnavailable, DatabaseFault):
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._database.fetch_one(PING)
+        except (StorageUnavailable, DatabaseFault, TimeoutError):
             return False
         return True
 

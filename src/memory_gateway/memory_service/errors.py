@@ -76,7 +76,11 @@ def _too_deep(request: Request[Any, Any, Any], _error: RecursionError) -> Respon
 
 
 def _database_fault(_request: Request[Any, Any, Any], error: Exception) -> Response[ErrorReply]:
-    _logger.error("request %s: the database failed", current_request_id(), exc_info=error)
+    if isinstance(error, StorageUnavailable):  # as every request is while a server is away: a line each is enough
+        because = error.__cause__
+        _logger.error("request %s: the database failed: %s, because of %r", current_request_id(), error, because)
+    else:
+        _logger.error("request %s: the database failed", current_request_id(), exc_info=error)
     return _reply(500, DATABASE_FAULT)
 
 

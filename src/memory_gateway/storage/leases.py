@@ -32,7 +32,7 @@ class Leases:
             }
             return await transaction.execute(ACQUIRE, params) == 1
 
-        return await self._database.write(work)
+        return await self._database.write(work, owner=None)
 
     async def release(self, name: str) -> None:
         """Give the lease back early."""
@@ -40,4 +40,4 @@ class Leases:
         async def work(transaction: Transaction) -> None:
             await transaction.execute(RELEASE, {"name": name, "holder": self._holder})
 
-        await self._database.write(work)
+        await self._database.write(work, owner=None)

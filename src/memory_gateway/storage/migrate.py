@@ -1,4 +1,8 @@
-"""Numbered migrations: plain SQL files, run once each, in order, one transaction a file."""
+"""Numbered migrations: plain SQL files, run once each, in order, in one transaction.
+
+SQLite's are in ``migrations``, PostgreSQL's in ``migrations_postgres``: these begin with number 13, the whole schema as
+SQLite has it after its thirteenth.
+"""
 
 import re
 from collections.abc import Iterator
@@ -16,11 +20,12 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 )
 """
 APPLIED = "SELECT number FROM schema_migrations"
+OWNER = "schema"
 RECORD = "INSERT INTO schema_migrations (number, name, applied_at) VALUES (:number, :name, :applied_at)"
 
 
 class Migration(NamedTuple):
-    """One file of ``storage/migrations``."""
+    """One file of a folder of migrations."""
 
     number: int
     name: str
@@ -31,13 +36,13 @@ class UnknownMigration(Exception):
     """The database was written by a newer version of the program."""
 
 
-def migrations() -> list[Migration]:
+def migrations(folder: str = "migrations") -> list[Migration]:
     """All migrations that ship with this version, in order."""
-    return sorted(_read_files())
+    return sorted(_read_files(folder))
 
 
-def _read_files() -> Iterator[Migration]:
-    for entry in files("memory_gateway.storage.migrations").iterdir():
+def _read_files(folder: str) -> Iterator[Migration]:
+    for entry in files(f"memory_gateway.storage.{folder}").iterdir():
         match = _FILE_NAME.fullmatch(entry.name)
         if match:
             statements = (part.strip() for part in entry.read_text("utf-8").split(";\n"))
@@ -48,18 +53,23 @@ async def migrate(database: Database, clock: Clock) -> list[Migration]:
     """Bring the schema up to this version; the migrations that were run. Safe to call from several processes."""
 
     async def run(transaction: Transaction) -> list[Migration]:
-        await transaction.execute(CREATE_LEDGER)
-        applied = {number for (number,) in await transaction.fetch(APPLIED)}
-        shipped = migrations()
-        if unknown := applied - {migration.number for migration in shipped}:
-            raise UnknownMigration(f"the database has migrations this version does not know: {sorted(unknown)}")
-        missing = [migration for migration in shipped if migration.number not in applied]
-        for migration in missing:
-            for statement in migration.statements:
-                await transaction.execute(statement)
-            await transaction.execute(
-                RECORD, {"number": migration.number, "name": migration.name, "applied_at": rfc3339(clock())}
-            )
-        return missing
+        return await migrate_within(transaction, database.migrations, clock)
 
-    return await database.write(run)
+    return await database.write(run, owner=OWNER)
+
+
+async def migrate_within(transaction: Transaction, folder: str, clock: Clock) -> list[Migration]:
+    """As `migrate`, as a part of a transaction in which nobody else migrates."""
+    await transaction.execute(CREATE_LEDGER)
+    applied = {number for (number,) in await transaction.fetch(APPLIED)}
+    shipped = migrations(folder)
+    if unknown := applied - {migration.number for migration in shipped}:
+        raise UnknownMigration(f"the database has migrations this version does not know: {sorted(unknown)}")
+    missing = [migration for migration in shipped if migration.number not in applied]
+    for migration in missing:
+        for statement in migration.statements:
+            await transaction.execute(statement)
+        await transaction.execute(
+            RECORD, {"number": migration.number, "name": migration.name, "applied_at": rfc3339(clock())}
+        )
+    return missing

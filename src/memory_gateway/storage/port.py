@@ -6,11 +6,13 @@ It may be run again after a fault, so it must not change anything outside.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]
 T = TypeVar("T")
+
+DatabaseKind = Literal["sqlite", "postgresql"]
 
 NO_PARAMS: Params = {}
 
@@ -49,10 +51,17 @@ Work = Callable[[Transaction], Awaitable[T]]
 class Database(Protocol):
     """A database shared by all rooms and, through its file or server, by all processes.
 
+    ``migrations`` names the folder of its schema, see `memory_gateway.storage.migrate`.
     Faults: `UniqueViolation` for a taken key, `memory_gateway.kit.errors.StorageUnavailable` when the disk or
-    the server cannot serve (nothing of the failed transaction is stored), `DatabaseFault` for whatever else the driver
+    the server cannot serve (nothing of the failed transaction is stored, or all of it where a server's connection was
+    lost with the commit), `DatabaseFault` for whatever else the driver
     says.
     """
+
+    kind: DatabaseKind
+    migrations: str
+    reads_inline: bool
+    """Whether `fetch` and `read_short` run on the event loop, so that it pays to know what is short."""
 
     async def fetch(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
         """One short read by key. On SQLite it runs on the event loop: touch few rows."""
@@ -70,12 +79,19 @@ class Database(Protocol):
         """As `read`, of a few milliseconds. On SQLite it runs on the event loop, which spares two changes of thread."""
         ...
 
-    async def write(self, work: Work[T]) -> T:
-        """Run one write transaction; it is on the disk when this returns."""
+    async def write(self, work: Work[T], *, owner: str | None = None) -> T:
+        """Run one write transaction; it is on the disk when this returns.
+
+        Work that decides by what it reads names an ``owner``, mostly a user: no other work of that owner runs
+        meanwhile. Without one, each statement must be right by itself whatever others do in between.
+        """
         ...
 
     async def scrub(self) -> None:
-        """What was deleted is gone from the disk when this returns. `StorageUnavailable` where others hold it back."""
+        """What was deleted is gone from the disk when this returns, as far as that is in this program's hands.
+
+        `StorageUnavailable` where others hold it back. A PostgreSQL server keeps its own time and its own log.
+        """
         ...
 
     async def close(self) -> None:

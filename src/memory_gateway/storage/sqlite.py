@@ -16,7 +16,17 @@ from typing import Any, Generic, TypeVar, cast
 import apsw
 
 from memory_gateway.kit.errors import StorageUnavailable
-from memory_gateway.storage.port import NO_PARAMS, DatabaseFault, Params, Row, Transaction, UniqueViolation, Work
+from memory_gateway.kit.ids import shard_key
+from memory_gateway.storage.port import (
+    NO_PARAMS,
+    DatabaseFault,
+    DatabaseKind,
+    Params,
+    Row,
+    Transaction,
+    UniqueViolation,
+    Work,
+)
 
 T = TypeVar("T")
 
@@ -43,19 +53,22 @@ _UNAVAILABLE = (
 )
 
 
-def connect(path: Path) -> apsw.Connection:
-    """A connection with the product's pragmas.
+def connect(path: Path, *, alone: bool = False) -> apsw.Connection:
+    """A connection with the product's pragmas; ``alone`` for one that shares the file with nobody, or is busy at once.
 
     WAL; a commit is on the disk before it returns; what is deleted is overwritten, at no cost that could be measured.
     """
     connection = apsw.Connection(str(path))
-    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    if alone:
+        connection.execute("PRAGMA locking_mode = exclusive").fetchall()
+    connection.set_busy_timeout(0 if alone else _BUSY_TIMEOUT_MS)
     # else a join is planned anew whenever a parameter changes, which takes ten times as long as a read by key
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.execute(
         "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA temp_store = memory; PRAGMA secure_delete = on; "
         "PRAGMA journal_size_limit = 67108864"
     ).fetchall()  # the statements behind one that gives a row are run when the row is fetched
+    connection.create_scalar_function("shard_key", lambda *names: shard_key(str(names[0])), 1)  # for migrations
     return connection
 
 
@@ -252,6 +265,10 @@ class SqliteDatabase:
     What cannot be opened raises as `Database` says.
     """
 
+    kind: DatabaseKind = "sqlite"
+    migrations: str = "migrations"
+    reads_inline: bool = True
+
     def __init__(self, path: Path, *, readers: int = 2) -> None:
         self._path = path
         try:
@@ -297,7 +314,7 @@ class SqliteDatabase:
             raise StorageUnavailable("the database is closed")
         return _on_snapshot(self._inline, work)
 
-    async def write(self, work: Work[T]) -> T:
+    async def write(self, work: Work[T], *, owner: str | None = None) -> T:  # noqa: ARG002  # one writes at a time
         if self._closed:
             raise StorageUnavailable("the database is closed")
         loop = asyncio.get_running_loop()

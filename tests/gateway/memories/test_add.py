@@ -212,11 +212,11 @@ class FullDisk:
     def mend(self) -> None:
         self._monkeypatch.setattr(self._database, "write", self._write)
 
-    async def _refuse(self, work: Any) -> Any:
+    async def _refuse(self, work: Any, *, owner: str | None) -> Any:
         if not self.left:
             raise StorageUnavailable("disk full")
         self.left -= 1
-        return await self._write(work)
+        return await self._write(work, owner=owner)
 
 
 @pytest.fixture

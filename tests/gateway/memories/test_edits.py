@@ -2,15 +2,39 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import httpx
+import pytest
 
 from memory_gateway.engine.schemas import MemoryKey, SearchReply
+from memory_gateway.kit.clock import rfc3339
 from memory_gateway.kit.errors import UpstreamUnreachable
 from tests.fakes import items
 from tests.fakes.house import House, User, ids, texts
 from tests.fakes.upstream import RecordingUpstream
 from tests.gateway.memories.conftest import METHODS, SCOPES, error, history, show, told
+
+# History
+
+
+async def test_an_edit_is_of_the_time_when_it_was_done_and_not_of_when_it_was_asked_for(
+    house: House, ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that wait for each other are then in the history in the order in which they were done."""
+    [tea] = await told(ann, "I like green tea")
+    write = house.database.write
+
+    async def write_later(*work: Any, **options: Any) -> Any:
+        house.clock.forward(seconds=60)
+        return await write(*work, **options)
+
+    monkeypatch.setattr(house.database, "write", write_later)
+    for method, action, body in (("PUT", "", {"text": "mint tea"}), ("DELETE", "/override", None)):
+        asked_at = rfc3339(house.clock())
+        assert (await ann.edit(method, tea, action, body=body)).status_code == 200
+        assert (await history(ann, tea))[-1]["at"] > asked_at
+
 
 # Tombstones
 

@@ -222,7 +222,7 @@ async def test_what_became_of_the_work_is_told_even_when_it_cannot_be_noted(
     while not work.runs:
         await asyncio.sleep(0.01)
 
-    async def refuse(_: object) -> None:
+    async def refuse(_: object, **_owner: object) -> None:
         raise StorageUnavailable("disk full")
 
     monkeypatch.setattr(database, "write", refuse)

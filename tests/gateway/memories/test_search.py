@@ -323,6 +323,7 @@ async def test_a_query_is_only_text(everos: RecordingUpstream, ann: User) -> Non
 # Speed is in the shape: what one search may cost
 
 
+@pytest.mark.sqlite
 async def test_a_search_writes_nothing_new_and_reads_only_by_key(
     database: SqliteDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,23 @@ async def test_what_another_process_is_about_to_write_is_waited_for(
     assert (await other.find("ann", ref("a")))["id"] == "a"
 
 
+async def test_where_others_share_the_users_a_busy_process_is_waited_for_longer(
+    database: SqliteDatabase, clock: TurnedClock, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone, among_others = (ShownMemories(database, clock, tasks, has_others=has_others) for has_others in (False, True))
+    looks = []
+
+    async def sleep(seconds: float) -> None:
+        looks.append(round(seconds, 2))
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    for shown, pauses in ((alone, [0, 0.1]), (among_others, [0, 0.1, 0.2, 0.4, 0.8])):
+        looks.clear()
+        with pytest.raises(NotFound):
+            await shown.find("ann", ref("a"))
+        assert looks == pauses
+
+
 async def test_a_snapshot_holds_nothing_of_one_query(shown: ShownMemories, tasks: Tasks) -> None:
     note(shown, seen("a"))
     before = await shown.find("ann", ref("a"))
@@ -94,6 +111,7 @@ async def test_a_snapshot_of_a_message_keeps_no_payload(shown: ShownMemories, ta
     assert snapshot["content"] == [content[0], {"type": "image", "base64": None, "name": "a.png"}]
 
 
+@pytest.mark.sqlite
 async def test_what_was_shown_before_is_not_written_again(
     database: SqliteDatabase, shown: ShownMemories, tasks: Tasks
 ) -> None:
@@ -110,6 +128,7 @@ async def test_what_was_shown_before_is_not_written_again(
     assert (await shown.find("ann", ref("a")))["episode"] == "hello again"
 
 
+@pytest.mark.sqlite
 async def test_many_searches_share_a_write(
     database: SqliteDatabase, shown: ShownMemories, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +175,7 @@ async def test_what_is_shown_again_unchanged_is_not_trimmed(
 async def test_a_failed_write_is_tried_again_at_the_next_showing(
     database: SqliteDatabase, shown: ShownMemories, tasks: Tasks, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
-    async def refuse(_: object) -> None:
+    async def refuse(_: object, **_owner: object) -> None:
         raise fault
 
     with monkeypatch.context() as patch:

@@ -148,11 +148,11 @@ async def test_what_others_write_meanwhile_is_taken_into_account(
         write = room.database.write
         steps = [MEANWHILE[name], *[MEANWHILE["a stranger is said"]] * (times - 1)]
 
-        async def late_write(work: Work[Any]) -> Any:
+        async def late_write(work: Work[Any], *, owner: str | None) -> Any:
             if steps:
                 await steps.pop(0)(other, entries)
                 await other.say(f"{'xyzvw'[len(steps)] * 9} {len(steps)}")
-            return await write(work)
+            return await write(work, owner=owner)
 
         monkeypatch.setattr(room.database, "write", late_write)
         merged = await room.entries.consolidate("ann")

@@ -12,7 +12,7 @@ from memory_gateway.memory_service.entries.owners import open_owner, save_owner
 from memory_gateway.memory_service.entries.signatures import RECORDS, level_of, shortened
 from memory_gateway.memory_service.entries.stored import digest_of
 from memory_gateway.storage.port import Transaction, Work
-from memory_gateway.storage.sqlite import SqliteDatabase
+from tests.fakes.databases import AnyDatabase
 from tests.fakes.entries import open_room
 
 TEXT = digest_of("The bus leaves at nine.")
@@ -23,12 +23,12 @@ class Fault(Exception):
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
+async def database(tmp_path: Path) -> AsyncIterator[AnyDatabase]:
     async with open_room(tmp_path) as room:
         yield room.database
 
 
-async def found(database: SqliteDatabase, nearest: Nearest, user_no: int = 1) -> list[int]:
+async def found(database: AnyDatabase, nearest: Nearest, user_no: int = 1) -> list[int]:
     async def work(transaction: Transaction) -> list[int]:
         near = await nearest.near(transaction, await open_owner(transaction, f"user {user_no}"), TEXT)
         return sorted(candidate.entry_no for candidate in near)
@@ -51,11 +51,11 @@ def entering(nearest: Nearest, entry_no: int, user_no: int = 1, *, fails: bool =
     return work
 
 
-async def enter(database: SqliteDatabase, nearest: Nearest, entry_no: int, user_no: int = 1) -> None:
+async def enter(database: AnyDatabase, nearest: Nearest, entry_no: int, user_no: int = 1) -> None:
     await database.write(entering(nearest, entry_no, user_no))
 
 
-async def test_what_another_process_wrote_is_seen(database: SqliteDatabase) -> None:
+async def test_what_another_process_wrote_is_seen(database: AnyDatabase) -> None:
     one, other = Nearest(), Nearest()
     await enter(database, one, 1)
     assert await found(database, other) == [1]
@@ -64,7 +64,7 @@ async def test_what_another_process_wrote_is_seen(database: SqliteDatabase) -> N
     assert await found(database, one) == await found(database, other) == [1, 2, 3]
 
 
-async def test_users_have_tables_of_their_own(database: SqliteDatabase) -> None:
+async def test_users_have_tables_of_their_own(database: AnyDatabase) -> None:
     nearest = Nearest()
     await enter(database, nearest, 1)
     await enter(database, nearest, 1, user_no=2)
@@ -74,7 +74,7 @@ async def test_users_have_tables_of_their_own(database: SqliteDatabase) -> None:
     assert await found(database, nearest, user_no=3) == []
 
 
-async def test_a_table_is_read_once_and_then_continued(database: SqliteDatabase) -> None:
+async def test_a_table_is_read_once_and_then_continued(database: AnyDatabase) -> None:
     nearest = Nearest()
     await enter(database, nearest, 1)
     assert await found(database, nearest) == [1]
@@ -86,7 +86,7 @@ async def test_a_table_is_read_once_and_then_continued(database: SqliteDatabase)
     assert held.lines == 5
 
 
-async def test_what_was_rolled_back_is_forgotten(database: SqliteDatabase) -> None:
+async def test_what_was_rolled_back_is_forgotten(database: AnyDatabase) -> None:
     nearest = Nearest()
     await enter(database, nearest, 1)
     with pytest.raises(Fault):
@@ -99,14 +99,14 @@ async def test_what_was_rolled_back_is_forgotten(database: SqliteDatabase) -> No
     assert await found(database, nearest) == [1, 4]
 
 
-async def test_a_first_line_that_was_rolled_back_is_forgotten(database: SqliteDatabase) -> None:
+async def test_a_first_line_that_was_rolled_back_is_forgotten(database: AnyDatabase) -> None:
     nearest = Nearest()
     with pytest.raises(Fault):
         await database.write(entering(nearest, 1, fails=True))
     assert await found(database, nearest) == []
 
 
-async def test_a_log_goes_on_in_the_next_chunk(database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_log_goes_on_in_the_next_chunk(database: AnyDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nearest_room, "_CHUNK_BYTES", 200)
     one, other = Nearest(), Nearest()
     for number in range(1, 12):
@@ -117,7 +117,7 @@ async def test_a_log_goes_on_in_the_next_chunk(database: SqliteDatabase, monkeyp
     assert chunks == [(number, 160) for number in range(5)] + [(5, 80)]
 
 
-async def test_a_worn_log_is_made_anew(database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worn_log_is_made_anew(database: AnyDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nearest_room, "_LEAST_GARBAGE", 4)
     one, other = Nearest(), Nearest()
     for number in range(40):
@@ -128,7 +128,7 @@ async def test_a_worn_log_is_made_anew(database: SqliteDatabase, monkeypatch: py
     assert lines <= 12
 
 
-async def test_tables_are_dropped_when_memory_is_short_and_read_again(database: SqliteDatabase) -> None:
+async def test_tables_are_dropped_when_memory_is_short_and_read_again(database: AnyDatabase) -> None:
     nearest = Nearest(most_bytes=25_000)
     for user_no in range(1, 9):
         await enter(database, nearest, user_no, user_no=user_no)

@@ -149,7 +149,7 @@ async def test_accesses_that_cannot_be_written_now_are_written_later(
     entry = await room.say("The bus leaves at nine.")
     await room.entries.get(entry.id)
 
-    async def full(_work: Any) -> Any:
+    async def full(_work: Any, **_owner: Any) -> Any:
         raise StorageUnavailable("disk full")
 
     with monkeypatch.context() as fault:

@@ -15,6 +15,7 @@ BY_KEY = {name for name, text in STATEMENTS.items() if "entry_key" in text.parti
 }
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("name", sorted(STATEMENTS))
 async def test_a_statement_is_served_by_a_key(room: Room, name: str) -> None:
     text = STATEMENTS[name]
@@ -27,4 +28,3 @@ async def test_a_statement_is_served_by_a_key(room: Room, name: str) -> None:
 
 def test_the_statements_by_key_are_known() -> None:
     assert {"SCAN", "CANDIDATES", "ENTRY", "TEXTS", "CONTENTS"} < BY_KEY
-    assert {*store.BY_ID_ALONE, *store.ACROSS_USERS} <= STATEMENTS.keys()

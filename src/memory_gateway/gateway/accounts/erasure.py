@@ -4,18 +4,17 @@ The mark closes the door at once and stays for ever, so the id is never given ou
 inside may still write; so everything is erased once more when no such request can be left (`_SETTLES_AFTER_MS`).
 """
 
-import asyncio
 import logging
-import shutil
 from collections.abc import Sequence
-from pathlib import Path
 
+from memory_gateway.blobs.port import BlobStore
 from memory_gateway.gateway.accounts import store
-from memory_gateway.gateway.accounts.participants import Participant, user_folder
+from memory_gateway.gateway.accounts.participants import Participant
 from memory_gateway.gateway.accounts.schemas import ErasedUser, UpstreamErasure
+from memory_gateway.gateway.accounts.user_ids import check_user_id
 from memory_gateway.gateway.audit.service import Audit
 from memory_gateway.kit.clock import Clock, rfc3339
-from memory_gateway.kit.errors import MemoryGatewayError, NotFound, StorageUnavailable
+from memory_gateway.kit.errors import MemoryGatewayError, NotFound
 from memory_gateway.storage.port import Database, Row, Transaction
 from memory_gateway.upstream.port import Erasure, Upstream
 
@@ -24,7 +23,7 @@ _SETTLES_AFTER_MS = 60 * 60 * 1000
 
 
 class UserErasure:
-    """Erases users from the upstream, the rooms' tables and the disk. Every step may be done twice."""
+    """Erases users from the upstream, the rooms' tables and the file store. Every step may be done twice."""
 
     def __init__(
         self,
@@ -32,14 +31,14 @@ class UserErasure:
         clock: Clock,
         participants: Sequence[Participant],
         upstream: Upstream,
-        storage_root: Path,
+        blobs: BlobStore,
     ) -> None:
         self._database = database
         self._clock = clock
         self._audit = Audit(database, clock)
         self._participants = (*participants, self._audit)
         self._upstream = upstream
-        self._storage_root = storage_root
+        self._blobs = blobs
 
     async def erase(self, user_id: str, *, by: str | None = None) -> ErasedUser:
         """Forget the user. `NotFound` for an unknown one; an erased one is erased again.
@@ -85,21 +84,14 @@ class UserErasure:
                 await transaction.execute(store.CLOSE_KEYS, marked)
                 await self._audit.record_in(transaction, by, "erase", "user", user_id)
 
-        await self._database.write(work)
+        await self._database.write(work, owner=user_id)
 
     async def _clear(self, user_id: str) -> Erasure:
         upstream = await self._upstream.erase(user_id)
         for participant in self._participants:
             await participant.erase(user_id)
-        await self._remove_files(user_id)
+        await self._blobs.remove(check_user_id(user_id))
         return upstream
-
-    async def _remove_files(self, user_id: str) -> None:
-        folder = user_folder(self._storage_root, user_id)
-        try:
-            await asyncio.to_thread(_remove_tree, folder)
-        except OSError as error:
-            raise StorageUnavailable("the user's files cannot be removed now") from error
 
     async def _stamp(self, mark: str, user_id: str) -> None:
         """The keys go last: until then the user can ask again with their own."""
@@ -109,11 +101,4 @@ class UserErasure:
             await transaction.execute(mark, params)
             await transaction.execute(store.DELETE_KEYS, {"user_id": user_id})
 
-        await self._database.write(work)
-
-
-def _remove_tree(folder: Path) -> None:
-    if folder.is_symlink():
-        folder.unlink()
-    elif folder.exists():
-        shutil.rmtree(folder)
+        await self._database.write(work, owner=user_id)

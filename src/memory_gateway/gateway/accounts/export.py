@@ -9,17 +9,19 @@ import tempfile
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 import msgspec
 
-from memory_gateway.gateway.accounts.participants import HoldsRows, user_folder
+from memory_gateway.blobs.port import BlobStore
+from memory_gateway.gateway.accounts.participants import HoldsRows
+from memory_gateway.gateway.accounts.user_ids import check_user_id
 from memory_gateway.gateway.audit.service import Audit
 from memory_gateway.kit.errors import StorageUnavailable
-from memory_gateway.kit.files import PART_NAME
+from memory_gateway.kit.files import off_loop
 from memory_gateway.upstream.port import Upstream
 
-A = TypeVar("A")
+P = ParamSpec("P")
 R = TypeVar("R")
 
 Place = tuple[str, str]
@@ -38,25 +40,41 @@ class UserExport:
         audit: Audit,
         rooms: Sequence[HoldsRows],
         upstream: Upstream,
-        storage_root: Path,
+        blobs: BlobStore,
         temporary_root: Path,
     ) -> None:
         self._audit = audit
         self._rooms = (*rooms, audit)
         self._upstream = upstream
-        self._storage_root = storage_root
+        self._blobs = blobs
         self._temporary_root = temporary_root
         self._one_at_a_time = asyncio.Lock()
 
     async def write(self, user_id: str) -> BinaryIO:
         """The zip, rewound; whoever reads it closes it. Upstream errors pass through."""
-        folder = user_folder(self._storage_root, user_id)
+        folder = check_user_id(user_id)
         await self._audit.record(user_id, "export", "user", user_id)
         async with self._one_at_a_time:
             with _Spools(self._temporary_root) as spools:
                 async for row in self._rows(user_id):
                     await spools.add(row)
-                return await spools.pack(folder)
+                return await self._packed(spools, folder)
+
+    async def _packed(self, spools: "_Spools", folder: str) -> BinaryIO:
+        packed = await _on_disk(_temporary_file, self._temporary_root)
+        try:
+            with _faults(), zipfile.ZipFile(packed, "w") as archive:
+                await _on_disk(spools.pack, archive)
+                async for key in self._blobs.keys(folder):
+                    with contextlib.suppress(FileNotFoundError):  # deleted since
+                        async with self._blobs.local_path(key) as path:
+                            await _on_disk(_store_file, archive, f"files/{key.removeprefix(folder)[1:]}", path)
+                await _on_disk(archive.close)  # here, for it writes the list of all files
+        except BaseException:
+            packed.close()
+            raise
+        await _on_disk(packed.seek, 0)
+        return packed
 
     async def _rows(self, user_id: str) -> AsyncIterator[dict[str, Any]]:
         places = {_DEFAULT_PLACE}
@@ -92,36 +110,28 @@ class _Spools:
         if len(lines) >= _BUFFERED_BYTES:
             await _on_disk(self._flush, kind)
 
-    async def pack(self, folder: Path) -> BinaryIO:
-        return await _on_disk(self._pack, folder)
-
     def _flush(self, kind: str) -> None:
         if kind not in self._files:
             self._files[kind] = _temporary_file(self._root)
         self._files[kind].write(self._waiting.pop(kind, b""))
 
-    def _pack(self, folder: Path) -> BinaryIO:
+    def pack(self, archive: zipfile.ZipFile) -> None:
         for kind in list(self._waiting):
             self._flush(kind)
-        packed = _temporary_file(self._root)
-        try:
-            with zipfile.ZipFile(packed, "w") as archive:
-                for kind, lines in sorted(self._files.items()):
-                    lines.seek(0)
-                    _store(archive, f"{_checked(kind)}.jsonl", lines, zipfile.ZIP_DEFLATED)
-                for name, path in _regular_files(folder):
-                    with contextlib.suppress(FileNotFoundError):  # deleted since
-                        _store_file(archive, f"files/{name}", path)
-        except BaseException:
-            packed.close()
-            raise
-        packed.seek(0)
-        return packed
+        for kind, lines in sorted(self._files.items()):
+            lines.seek(0)
+            _store(archive, f"{_checked(kind)}.jsonl", lines, zipfile.ZIP_DEFLATED)
 
 
-async def _on_disk(work: Callable[[A], R], subject: A) -> R:
+async def _on_disk(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    with _faults():
+        return await off_loop(work, *args, **kwargs)
+
+
+@contextlib.contextmanager
+def _faults() -> Iterator[None]:
     try:
-        return await asyncio.to_thread(work, subject)
+        yield
     except OSError as error:
         raise StorageUnavailable("the export cannot be written now") from error
 
@@ -137,17 +147,11 @@ def _checked(kind: str) -> str:
     return kind
 
 
-def _regular_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Whole files below the folder with their relative names; links are neither followed nor listed."""
-    for parent, _, names in os.walk(folder, followlinks=False):
-        for name in sorted(names):
-            path = Path(parent, name)
-            if name != PART_NAME and not path.is_symlink() and path.is_file():
-                yield path.relative_to(folder).as_posix(), path
-
-
 def _store_file(archive: zipfile.ZipFile, name: str, path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:  # deleted since
+        return
     with os.fdopen(descriptor, "rb") as file:
         _store(archive, name, file, zipfile.ZIP_STORED)
 

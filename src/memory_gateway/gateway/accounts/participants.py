@@ -1,10 +1,7 @@
 """What each room that holds rows of a user offers to the user's export and erasure."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any, Protocol
-
-from memory_gateway.gateway.accounts.user_ids import check_user_id
 
 
 class HoldsRows(Protocol):
@@ -16,13 +13,8 @@ class HoldsRows(Protocol):
 
 
 class Participant(HoldsRows, Protocol):
-    """A room whose rows go with the user. Files are no room's concern: a user's folder is taken as a whole."""
+    """A room whose rows go with the user. Files are no room's concern: all under a user's id is taken as a whole."""
 
     async def erase(self, user_id: str) -> None:
         """Delete every row of this user. Called again after an interruption, so it must not mind finding none."""
         ...
-
-
-def user_folder(storage_root: Path, user_id: str) -> Path:
-    """Where all files lie that the gateway wrote for this user."""
-    return storage_root / check_user_id(user_id)

@@ -36,12 +36,13 @@ class Accounts:
         row = {"user_id": user_id, "folded_id": fold_name(user_id), "created_at": new_user.created_at}
 
         async def work(transaction: Transaction) -> None:
-            if await transaction.execute(store.INSERT_USER, row) == 0:
+            if await transaction.execute(store.TAKE_NAME, row) == 0:
                 raise Conflict("this user id is taken")
+            await transaction.execute(store.INSERT_USER, row)
             await self._insert_key(transaction, new_user)
             await self._audit.record_in(transaction, ADMIN, "create", "user", user_id)
 
-        await self._database.write(work)
+        await self._database.write(work, owner=user_id)
         return new_user
 
     async def rotate(self, user_id: str, grace_seconds: int = 0, *, by: str | None = None) -> NewUser:
@@ -61,7 +62,7 @@ class Accounts:
             await self._insert_key(transaction, new_user)
             await self._audit.record_in(transaction, by or user_id, "rotate_key", "user", user_id)
 
-        await self._database.write(work)
+        await self._database.write(work, owner=user_id)
         return new_user
 
     async def authenticate(self, user_id: str | None, user_key: str | None, *, while_erasing: bool = False) -> str:

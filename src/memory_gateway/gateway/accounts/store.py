@@ -5,8 +5,11 @@ A key stops (`stops_at`) when another replaces it, and is closed (`closed_at`) w
 admin's list, and the erasures that are not finished.
 """
 
+TAKE_NAME = """
+INSERT INTO user_names (folded_id, user_id) VALUES (:folded_id, :user_id) ON CONFLICT (folded_id) DO NOTHING
+"""
 INSERT_USER = """
-INSERT INTO users (user_id, folded_id, created_at) VALUES (:user_id, :folded_id, :created_at) ON CONFLICT DO NOTHING
+INSERT INTO users (user_id, folded_id, created_at) VALUES (:user_id, :folded_id, :created_at)
 """
 INSERT_KEY = """
 INSERT INTO user_keys (user_id, key_hash, created_at) VALUES (:user_id, :key_hash, :created_at)
@@ -15,7 +18,7 @@ FIND_KEY = """
 SELECT key_hash, stops_at, closed_at FROM user_keys WHERE user_id = :user_id AND key_hash = :key_hash
 """
 FIND_USER = "SELECT user_id, created_at, erased_at FROM users WHERE user_id = :user_id"
-FIND_TAKEN_ID = "SELECT user_id FROM users WHERE folded_id = :folded_id"
+FIND_TAKEN_ID = "SELECT user_id FROM user_names WHERE folded_id = :folded_id"
 LIST_USERS = "SELECT user_id, created_at, erased_at FROM users ORDER BY user_id"
 LIST_KEYS = "SELECT created_at, stops_at FROM user_keys WHERE user_id = :user_id ORDER BY created_at"
 

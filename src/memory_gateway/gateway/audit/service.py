@@ -47,7 +47,7 @@ class Audit:
         async def work(transaction: Transaction) -> None:
             await self.record_in(transaction, user_id, action, object_type, object_id)
 
-        await self._database.write(work)
+        await self._database.write(work, owner=user_id)
 
     async def export(self, user_id: str) -> AsyncIterator[dict[str, Any]]:
         """The user's own acts, oldest first."""
@@ -65,4 +65,4 @@ class Audit:
         async def work(transaction: Transaction) -> None:
             await transaction.execute(store.FORGET_OBJECTS, {"user_id": user_id})
 
-        await self._database.write(work)
+        await self._database.write(work, owner=user_id)

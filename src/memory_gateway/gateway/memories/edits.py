@@ -1,5 +1,7 @@
 """Tombstones and overrides: what a user changes about the memories shown to them, for themselves alone."""
 
+from msgspec import Struct
+
 from memory_gateway.engine.schemas import Caller, MemoryKey
 from memory_gateway.gateway.audit.service import Audit
 from memory_gateway.gateway.memories import store
@@ -7,6 +9,7 @@ from memory_gateway.gateway.memories.found import MemoryRef
 from memory_gateway.gateway.memories.overrides import Override
 from memory_gateway.gateway.memories.schemas import EditedMemory, HistoryEntry, MemoryHistory, OverrideView
 from memory_gateway.gateway.memories.shown import ShownMemories
+from memory_gateway.gateway.memories.texts import text_of
 from memory_gateway.gateway.memories.visibility import content_hash
 from memory_gateway.kit.clock import Clock, rfc3339
 from memory_gateway.kit.errors import Conflict, InvalidInput
@@ -16,6 +19,13 @@ from memory_gateway.upstream.port import Upstream
 
 MAX_TEXT = 20_000
 MAX_REASON = 1_000
+
+
+class ActiveEdits(Struct, frozen=True):
+    """``deleted``: with the hash of what each of them held, for an upstream whose ids change."""
+
+    deleted: dict[MemoryKey, str]
+    overrides: dict[MemoryKey, Override]
 
 
 class Edits:
@@ -45,12 +55,13 @@ class Edits:
         await self._upstream.seal(ref.app_id, ref.project_id, key, Caller(user_id=user_id))
 
         async def work(transaction: Transaction) -> EditedMemory:
-            params = {**self._params(user_id, ref), "content_hash": content_hash(ref.memory_type, snapshot)}
+            content = content_hash(ref.memory_type, snapshot, text_of(ref.memory_type, snapshot))
+            params = {**self._params(user_id, ref), "content_hash": content}
             if await transaction.execute(store.ADD_TOMBSTONE, params):
                 await self._audit.record_in(transaction, user_id, "delete", "memory", ref.memory_id)
             return await self._state_in(transaction, user_id, ref)
 
-        return await self._database.write(work)
+        return await self._database.write(work, owner=user_id)
 
     async def restore(self, user_id: str, ref: MemoryRef) -> EditedMemory:
         """Show a deleted memory again."""
@@ -60,12 +71,12 @@ class Edits:
         """Show this text from now on; earlier texts are kept. `Conflict` for a deleted memory."""
         _check_text(text, reason)
         snapshot = await self._shown.find(user_id, ref)
-        params = self._params(user_id, ref)
         # what is said from now on is another memory: this text does not stand for it
         key = MemoryKey(ref.memory_type, ref.memory_id)
         await self._upstream.seal(ref.app_id, ref.project_id, key, Caller(user_id=user_id))
 
         async def work(transaction: Transaction) -> EditedMemory:
+            params = self._params(user_id, ref)
             state = await self._state_in(transaction, user_id, ref)
             if state.deleted_at is not None:
                 raise Conflict("this memory is deleted: restore it first")
@@ -78,7 +89,7 @@ class Edits:
             await self._audit.record_in(transaction, user_id, "override", "memory", ref.memory_id)
             return await self._state_in(transaction, user_id, ref)
 
-        return await self._database.write(work)
+        return await self._database.write(work, owner=user_id)
 
     async def remove_override(self, user_id: str, ref: MemoryRef) -> EditedMemory:
         """Show the upstream's text again."""
@@ -100,31 +111,30 @@ class Edits:
         entries.sort(key=lambda entry: entry.at)
         return MemoryHistory(ref.memory_id, ref.memory_type, ref.app_id, ref.project_id, entries)
 
-    async def deleted(self, user_id: str, app_id: str, project_id: str) -> list[MemoryKey]:
-        """The memories that the user has deleted here."""
-        rows = await fetch_few_or_many(self._database, store.ACTIVE_TOMBSTONES, _place(user_id, app_id, project_id))
-        return [MemoryKey(memory_type, memory_id) for memory_type, memory_id in rows]
-
-    async def deleted_contents(self, user_id: str, app_id: str, project_id: str) -> frozenset[str]:
-        """The hashes of what they held, for an upstream whose ids change."""
-        rows = await fetch_few_or_many(self._database, store.ACTIVE_HASHES, _place(user_id, app_id, project_id))
-        return frozenset(content for (content,) in rows)
-
-    async def overrides(self, user_id: str, app_id: str, project_id: str) -> list[Override]:
-        """The user's own texts that stand in here."""
-        rows = await fetch_few_or_many(self._database, store.ACTIVE_OVERRIDES, _place(user_id, app_id, project_id))
-        return [Override(MemoryKey(kind, memory_id), text, session_id) for kind, memory_id, text, session_id in rows]
+    async def active(self, user_id: str, app_id: str, project_id: str) -> ActiveEdits:
+        """What the user has changed here and not changed back."""
+        place = {"user_id": user_id, "app_id": app_id, "project_id": project_id}
+        deleted: dict[MemoryKey, str] = {}
+        overrides: dict[MemoryKey, Override] = {}
+        for memory_type, memory_id, content, text, session_id in await fetch_few_or_many(
+            self._database, store.ACTIVE_EDITS, place
+        ):
+            key = MemoryKey(memory_type, memory_id)
+            if text is None:
+                deleted[key] = content
+            else:
+                overrides[key] = Override(key, text, session_id)
+        return ActiveEdits(deleted, overrides)
 
     async def _change(self, user_id: str, ref: MemoryRef, statement: str, action: str) -> EditedMemory:
         await self._require_known(user_id, ref)
-        params = self._params(user_id, ref)
 
         async def work(transaction: Transaction) -> EditedMemory:
-            if await transaction.execute(statement, params):
+            if await transaction.execute(statement, self._params(user_id, ref)):
                 await self._audit.record_in(transaction, user_id, action, "memory", ref.memory_id)
             return await self._state_in(transaction, user_id, ref)
 
-        return await self._database.write(work)
+        return await self._database.write(work, owner=user_id)
 
     async def _require_known(self, user_id: str, ref: MemoryRef) -> None:
         """A memory that was edited once stays known, however long ago it was shown."""
@@ -144,11 +154,8 @@ class Edits:
         )
 
     def _params(self, user_id: str, ref: MemoryRef) -> dict[str, object]:
+        """Made in the transaction, so that the history tells edits in the order in which they were done."""
         return {**ref.params(user_id), "now": rfc3339(self._clock())}
-
-
-def _place(user_id: str, app_id: str, project_id: str) -> dict[str, str]:
-    return {"user_id": user_id, "app_id": app_id, "project_id": project_id}
 
 
 def _check_text(text: str, reason: str | None) -> None:

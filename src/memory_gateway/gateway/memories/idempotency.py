@@ -96,7 +96,9 @@ class Idempotency:
     async def sweep(self) -> int:
         """Drop the keys whose day is over; how many those were."""
         params = {"now": self._in(0)}
-        return await self._database.write(lambda transaction: transaction.execute(store.DROP_EXPIRED_KEYS, params))
+        return await self._database.write(
+            lambda transaction: transaction.execute(store.DROP_EXPIRED_KEYS, params), owner=None
+        )
 
     async def _attempt(self, request: KeyedRequest, work: Callable[[], Awaitable[StoredReply]]) -> StoredReply:
         holder = self._new_id()
@@ -138,7 +140,7 @@ class Idempotency:
             params = request.params(holder=holder, body_hash=request.body_hash, **times)
             return await transaction.execute(store.HOLD_KEY, params) == 1
 
-        return await self._database.write(work)
+        return await self._database.write(work, owner=request.user_id)
 
     @asynccontextmanager
     async def _renewed(self, request: KeyedRequest, holder: str) -> AsyncIterator[None]:
@@ -157,7 +159,7 @@ class Idempotency:
     async def _try_write(self, statement: str, params: dict[str, Any]) -> None:
         """The work counts, done or failed, and not its note: without it a repeated request waits, then is done anew."""
         try:
-            await self._database.write(lambda transaction: transaction.execute(statement, params))
+            await self._database.write(lambda transaction: transaction.execute(statement, params), owner=None)
         except StorageUnavailable:
             _logger.warning("what became of a request with an idempotency key could not be noted", exc_info=True)
 

@@ -96,6 +96,9 @@ class Intake:
 
     async def _handed_over(self, user_id: str, request: AddRequest, staged: StagedAttachments) -> AddReply:
         """The session is the user's before the upstream gets a word, and stays so unless it clearly took none."""
+        if self._upstream.traits.writes_along:
+            along = _Along(self, user_id, _session(request), staged)
+            return await self._upstream.add(request, Caller(user_id=user_id, along=along))
         claim = await self._sessions.claim(user_id, _session(request))
         try:
             reply = await self._upstream.add(request, Caller(user_id=user_id))
@@ -104,7 +107,7 @@ class Intake:
                 await self._drop(claim)
             raise
         try:
-            await self._database.write(lambda transaction: self._added_in(transaction, claim, staged))
+            await self._database.write(lambda transaction: self.added_in(transaction, claim, staged), owner=user_id)
         except StorageUnavailable as error:
             message = "the messages were added, but could not be recorded with their files: send the same request again"
             raise StorageUnavailable(message) from error
@@ -123,10 +126,32 @@ class Intake:
         except StorageUnavailable:
             _logger.warning("files of a failed add could not be removed now; a later sweep will", exc_info=True)
 
-    async def _added_in(self, transaction: Transaction, claim: Claim, staged: StagedAttachments) -> None:
+    async def claim_in(self, transaction: Transaction, user_id: str, session: Session) -> Claim:
+        """Make the session the user's."""
+        return await self._sessions.claim_in(transaction, user_id, session)
+
+    async def added_in(self, transaction: Transaction, claim: Claim, staged: StagedAttachments) -> None:
+        """The session holds words of the user's, and the add is on record with its files."""
         await self._sessions.keep_in(transaction, claim)
         await self._attachments.commit_in(transaction, staged)
         await self._audit.record_in(transaction, claim.user_id, "add", "session", claim.session.session_id)
+
+
+class _Along:
+    """Claim and record of one add, for an upstream that writes them with the words: all are stored, or nothing is."""
+
+    def __init__(self, intake: Intake, user_id: str, session: Session, staged: StagedAttachments) -> None:
+        self._intake = intake
+        self._user_id = user_id
+        self._session = session
+        self._staged = staged
+        self._claim = Claim(user_id, session, settled=False)
+
+    async def before(self, transaction: Transaction) -> None:
+        self._claim = await self._intake.claim_in(transaction, self._user_id, self._session)
+
+    async def after(self, transaction: Transaction) -> None:
+        await self._intake.added_in(transaction, self._claim, self._staged)
 
 
 def _session(request: AddRequest | FlushRequest) -> Session:

@@ -15,7 +15,7 @@ from memory_gateway.gateway.names import RESOURCE_PREFIX
 from memory_gateway.kit.clock import Clock, rfc3339
 from memory_gateway.kit.errors import Forbidden
 from memory_gateway.storage.lists import with_list
-from memory_gateway.storage.port import Database, Row, Transaction
+from memory_gateway.storage.port import Database, Transaction
 
 _ANOTHERS = "this session belongs to another user"
 
@@ -64,18 +64,22 @@ class Sessions:
 
     async def claim(self, user_id: str, session: Session) -> Claim:
         """Make the session the user's; `Forbidden` when it is another's. Follow it by `keep_in` or `drop`."""
-        params = session.params(user_id)
-        row = await self._database.fetch_one(store.OWNER, params)
+        row = await self._database.fetch_one(store.OWNER, session.params(user_id))
         if row is None or not (row[0] and row[1]):
-            row = await self._database.write(lambda transaction: self._claim_in(transaction, params))
+            return await self._database.write(lambda tx: self.claim_in(tx, user_id, session), owner=user_id)
+        return Claim(user_id, session, settled=True)
+
+    async def claim_in(self, transaction: Transaction, user_id: str, session: Session) -> Claim:
+        """As `claim`, in the transaction of the words themselves: then there is nothing to drop."""
+        params = session.params(user_id)
+        row = await transaction.fetch_one(store.OWNER, params)
+        if row is None or not (row[0] and row[1]):
+            await transaction.execute(store.CLAIM, {**params, "now": rfc3339(self._clock())})
+            row = await transaction.fetch_one(store.OWNER, params) or (False, False)
         own, settled = row
         if not own:
             raise Forbidden(_ANOTHERS)
         return Claim(user_id, session, settled=bool(settled))
-
-    async def _claim_in(self, transaction: Transaction, params: dict[str, str]) -> Row:
-        await transaction.execute(store.CLAIM, {**params, "now": rfc3339(self._clock())})
-        return await transaction.fetch_one(store.OWNER, params) or (False, False)
 
     async def keep_in(self, transaction: Transaction, claim: Claim) -> None:
         """The session holds words of its owner from now on."""
@@ -93,4 +97,4 @@ class Sessions:
             await transaction.execute(store.LEAVE_CLAIM, params)
             await transaction.execute(store.DROP_CLAIM, params)
 
-        await self._database.write(work)
+        await self._database.write(work, owner=claim.user_id)

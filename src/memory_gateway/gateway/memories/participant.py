@@ -51,7 +51,7 @@ class UserRows:
             if not self._keep_sessions:
                 await transaction.execute(store.ERASE_SESSIONS, {"user_id": user_id})
 
-        await self._database.write(work)
+        await self._database.write(work, owner=user_id)
 
     async def _rows(self, statement: str, user_id: str) -> list[Row]:
         async def work(transaction: Transaction) -> list[Row]:

@@ -38,6 +38,7 @@ from memory_gateway.gateway.memories.schemas import (
 )
 from memory_gateway.gateway.memories.service import Memories
 from memory_gateway.gateway.names import app_or_project
+from memory_gateway.kit.http_replies import JsonReply
 
 _TAGS = ["memories"]
 _JSON = "application/json"
@@ -113,6 +114,7 @@ async def flush_memories(
     guards=[require_user],
     security=USER_SECURITY,
     summary="Search the caller's memories",
+    response_class=JsonReply,
     tags=_TAGS,
     status_code=200,
     responses=responses(401, 403, *_UPSTREAM),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct, structs
 
 from memory_gateway.engine.schemas import Caller, MemoryKey
-from memory_gateway.gateway.attachments.matching import matching
+from memory_gateway.gateway.attachments.matching import FileNames
 from memory_gateway.gateway.attachments.service import Attachments
 from memory_gateway.gateway.memories.concurrent import in_order
 from memory_gateway.gateway.memories.edits import Edits
@@ -26,6 +26,7 @@ from memory_gateway.upstream.port import Upstream
 
 _MOST = 100
 _READ_INLINE = 50_000  # characters
+_NO_FILES = FileNames(())
 
 
 class _View(Struct, frozen=True):
@@ -82,12 +83,11 @@ class Search:
     async def _view(self, asked: Question) -> _View:
         place = (asked.user_id, asked.app_id, asked.project_id)
         traits = self._upstream.traits
-        deleted = await self._edits.deleted(*place)
-        overrides = await self._edits.overrides(*place)
-        shares = await _shares(asked, overrides) if overrides else {}
+        edits = await self._edits.active(*place)
+        shares = await _shares(asked, edits.overrides.values()) if edits.overrides else {}
         hidden = Hidden(
-            memories=frozenset(deleted),
-            contents=frozenset() if traits.stable_ids or not deleted else await self._edits.deleted_contents(*place),
+            memories=frozenset(edits.deleted),
+            contents=frozenset() if traits.stable_ids else frozenset(edits.deleted.values()),
             left_out=frozenset(key for key, part in shares.items() if not part),
             sessions=await self._resources.deleted_sessions(*place),
         )
@@ -95,7 +95,7 @@ class Search:
             asked=asked,
             caller=Caller(
                 user_id=asked.user_id,
-                hidden=tuple(deleted),
+                hidden=tuple(edits.deleted),
                 left_out=hidden.left_out,
                 hidden_sessions=hidden.sessions,
                 shared_agents=self._shared_agents,
@@ -107,7 +107,7 @@ class Search:
                 any_case=self._shared_agents,
                 any_skill=self._shared_agents or traits.separates_agents,
             ),
-            overrides={one.key: one for one in overrides},
+            overrides=edits.overrides,
             shares=shares,
         )
 
@@ -168,11 +168,12 @@ class Search:
     async def _results(self, asked: Question, chosen: list[Found]) -> list[MemoryResult]:
         sessions = list(dict.fromkeys(_sessions(chosen)))
         attachments = await self._attachments.for_sessions(asked.user_id, asked.app_id, asked.project_id, sessions)
+        names = {session_id: FileNames(files) for session_id, files in attachments.items()}
         resources = await self._resources.by_session(asked.user_id, sessions)
         results = []
         for one in chosen:
             resource_id = resources.get(one.session_id or "")
-            files = attachments.get(one.session_id or "", ())
+            files = names.get(one.session_id or "", _NO_FILES)
             results.append(
                 MemoryResult(
                     id=one.key.memory_id,
@@ -184,14 +185,14 @@ class Search:
                     resource_id=resource_id,
                     resource_uri=None if resource_id is None else f"resource://{resource_id}",
                     raw=one.raw,
-                    attachments=matching(one.raw, files),
+                    attachments=files.named_in(one.raw),
                     overridden=one.override is not None,
                 )
             )
         return results
 
 
-async def _shares(asked: Question, overrides: list[Override]) -> dict[MemoryKey, float]:
+async def _shares(asked: Question, overrides: Iterable[Override]) -> dict[MemoryKey, float]:
     """How much of the query each of the user's own texts holds."""
     texts = {one.key: one.text for one in overrides if one.key.memory_type not in UNCOUNTED}
 

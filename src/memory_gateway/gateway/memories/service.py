@@ -39,7 +39,10 @@ _HASHED_AT_ONCE = 1 << 18
 
 
 class MemoryRules(Struct, frozen=True, kw_only=True):
-    """The settings of this room, by their names. ``data_dir`` holds what no client's URI may point at."""
+    """The settings of this room, by their names. ``data_dir`` holds what no client's URI may point at.
+
+    ``has_others``: other processes serve the same users.
+    """
 
     data_dir: Path
     allowed_file_roots: tuple[Path, ...] = ()
@@ -47,6 +50,7 @@ class MemoryRules(Struct, frozen=True, kw_only=True):
     allow_other_senders: bool = False
     shared_agents: bool = False
     resource_batch: int = 100
+    has_others: bool = False
 
 
 class Memories:
@@ -68,7 +72,7 @@ class Memories:
         self._tasks = Tasks()
         self._idempotency = Idempotency(database, clock, new_id, self._tasks)
         sessions = Sessions(database, clock)
-        shown = ShownMemories(database, clock, self._tasks)
+        shown = ShownMemories(database, clock, self._tasks, has_others=rules.has_others)
         self._intake = Intake(
             database=database,
             upstream=upstream,

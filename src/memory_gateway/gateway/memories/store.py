@@ -108,18 +108,20 @@ WHERE user_id = :user_id ORDER BY shown_at, memory_id
 """
 ERASE_SHOWN = "DELETE FROM shown_memories WHERE user_id = :user_id"
 
+# Tombstones and overrides that stand: of the two only an override has a text
+
+ACTIVE_EDITS = """
+SELECT memory_type, memory_id, content_hash, NULL AS text, NULL AS session_id FROM memory_tombstones
+WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id AND restored_at IS NULL
+UNION ALL
+SELECT memory_type, memory_id, NULL, text, session_id FROM memory_overrides
+WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id
+  AND replaced_at IS NULL AND removed_at IS NULL
+LIMIT :most
+"""
+
 # Tombstones
 
-ACTIVE_TOMBSTONES = """
-SELECT memory_type, memory_id FROM memory_tombstones
-WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id AND restored_at IS NULL
-LIMIT :most
-"""
-ACTIVE_HASHES = """
-SELECT content_hash FROM memory_tombstones
-WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id AND restored_at IS NULL
-LIMIT :most
-"""
 ACTIVE_TOMBSTONE = """
 SELECT created_at FROM memory_tombstones
 WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id
@@ -161,12 +163,6 @@ SELECT 1 FROM memory_overrides
 WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id
   AND memory_type = :memory_type AND memory_id = :memory_id
 LIMIT 1
-"""
-ACTIVE_OVERRIDES = """
-SELECT memory_type, memory_id, text, session_id FROM memory_overrides
-WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id
-  AND replaced_at IS NULL AND removed_at IS NULL
-LIMIT :most
 """
 ACTIVE_OVERRIDE = """
 SELECT text, reason, version, created_at FROM memory_overrides

@@ -12,7 +12,6 @@ from msgspec import Struct
 from memory_gateway.engine.schemas import MemoryKey, MemoryType, RawItem
 from memory_gateway.gateway.memories.found import Found
 from memory_gateway.gateway.memories.ownership import Sessions
-from memory_gateway.gateway.memories.texts import text_of
 from memory_gateway.kit.text import collapse, fold
 
 
@@ -30,7 +29,7 @@ class Hidden(Struct, frozen=True):
             one.key in self.memories
             or one.key in self.left_out
             or one.session_id in self.sessions
-            or (bool(self.contents) and content_hash(one.key.memory_type, one.raw) in self.contents)
+            or (bool(self.contents) and content_hash(one.key.memory_type, one.raw, one.text) in self.contents)
         )
 
 
@@ -82,10 +81,10 @@ class Visibility:
         return bool(owner == self._user_id)
 
 
-def content_hash(memory_type: MemoryType, raw: RawItem) -> str:
-    """Tells a memory again after its session was extracted anew and it got another id.
+def content_hash(memory_type: MemoryType, raw: RawItem, text: str) -> str:
+    """Tells a memory again after its session was extracted anew and it got another id. ``text``: see `text_of`.
 
     The same words said again at another time are another memory.
     """
     place = f"{memory_type}\0{raw.get('session_id')}\0{raw.get('timestamp')}"
-    return hashlib.sha256(f"{place}\0{collapse(fold(text_of(memory_type, raw)))}".encode()).hexdigest()
+    return hashlib.sha256(f"{place}\0{collapse(fold(text))}".encode()).hexdigest()

@@ -13,6 +13,9 @@ from memory_gateway.storage.port import Database, Transaction
 _PAUSE_SECONDS = 0.2
 _FAULT_PAUSE_SECONDS = 5.0
 
+_CountsOfUser = dict[int, tuple[int, int]]  # accesses of each entry, and the time of the last
+_Counts = dict[str, _CountsOfUser]
+
 _logger = logging.getLogger(__name__)
 
 
@@ -22,14 +25,14 @@ class Accesses:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._counts: dict[int, tuple[int, int]] = {}
+        self._counts: _Counts = {}
         self._writing = asyncio.Lock()
         self._closing = asyncio.Event()
         self._later: asyncio.Task[None] | None = None
 
-    def count(self, entry_key: int) -> None:
-        """One more access of this entry, now."""
-        self._add(entry_key, 1, self._clock())
+    def count(self, user_id: str, entry_key: int) -> None:
+        """One more access of this user's entry, now."""
+        self._add(user_id, entry_key, 1, self._clock())
         if self._later is None or self._later.done():
             self._later = asyncio.create_task(self._write_later(), name="accesses")
 
@@ -44,20 +47,26 @@ class Accesses:
             await self._later
         await self.flush()
 
-    def _add(self, entry_key: int, accesses: int, last_ms: int) -> None:
-        before, before_ms = self._counts.get(entry_key, (0, last_ms))
-        self._counts[entry_key] = (before + accesses, max(before_ms, last_ms))
+    def _add(self, user_id: str, entry_key: int, accesses: int, last_ms: int) -> None:
+        counts = self._counts.setdefault(user_id, {})
+        before, before_ms = counts.get(entry_key, (0, last_ms))
+        counts[entry_key] = (before + accesses, max(before_ms, last_ms))
 
     async def _write(self) -> None:
         async with self._writing:
-            counts, self._counts = self._counts, {}
-            try:
-                if counts:
-                    await self._database.write(lambda transaction: _save(transaction, counts))
-            except Exception:
-                for entry_key, (accesses, last_ms) in counts.items():
-                    self._add(entry_key, accesses, last_ms)
-                raise
+            counted, self._counts = self._counts, {}
+            written = await asyncio.gather(*(self._write_of(*one) for one in counted.items()), return_exceptions=True)
+            for fault in written:
+                if fault is not None:
+                    raise fault
+
+    async def _write_of(self, user_id: str, counts: _CountsOfUser) -> None:
+        try:
+            await self._database.write(lambda transaction: _save(transaction, counts), owner=user_id)
+        except Exception:
+            for entry_key, (accesses, last_ms) in counts.items():
+                self._add(user_id, entry_key, accesses, last_ms)
+            raise
 
     async def _write_later(self) -> None:
         pause = _PAUSE_SECONDS
@@ -71,7 +80,7 @@ class Accesses:
                 _logger.warning("accesses are counted later: %s", error.message)
 
 
-async def _save(transaction: Transaction, counts: dict[int, tuple[int, int]]) -> None:
+async def _save(transaction: Transaction, counts: _CountsOfUser) -> None:
     await transaction.execute_many(
         store.COUNT_ACCESSES,
         (

@@ -49,7 +49,7 @@ class Consolidation:
                 return len(plan.steps)
             await self._database.read(lambda transaction: self._catch_up(transaction, snapshot))
         # others write all the time: the rest, which is little by now, is done while they wait
-        return await self._database.write(lambda transaction: self._finish(transaction, snapshot))
+        return await self._database.write(lambda transaction: self._finish(transaction, snapshot), owner=self._user_id)
 
     async def _carry_out(self, plan: Plan, snapshot: _Snapshot) -> bool:
         """False where others have written since."""
@@ -61,7 +61,7 @@ class Consolidation:
             await self._apply(transaction, owner, plan)
             return True
 
-        return await self._database.write(work)
+        return await self._database.write(work, owner=self._user_id)
 
     async def _finish(self, transaction: Transaction, snapshot: _Snapshot) -> int:
         owner = await self._catch_up(transaction, snapshot)

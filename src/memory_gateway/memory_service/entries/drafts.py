@@ -29,15 +29,15 @@ class Draft(msgspec.Struct, frozen=True):
     summary_derived: bool
 
 
-def draft_of(new: NewEntry, entry_id: str) -> Draft:
-    """A new memory but for its times. `MalformedRequest` without user or content, `InvalidInput` naming the field."""
-    user_id = checked_user(new.user_id, missing=_MISSING)
+def draft_of(new: NewEntry) -> Draft:
+    """A new memory but for id and times. `MalformedRequest` without user or content, `InvalidInput` naming a field."""
+    user_id = check_user_id(new.user_id, missing=_MISSING)
     if new.content is None or not new.content.strip():
         raise MalformedRequest(_MISSING)
     summary = _checked("summary", new.summary or "")
     derived = not summary.strip()
     memory = MemoryEntry(
-        id=entry_id,
+        id="",
         user_id=user_id,
         content=_checked_content(new.content),
         summary=first_sentence(new.content) if derived else summary,
@@ -93,11 +93,6 @@ def check_changes(changes: EntryChanges) -> None:
     _keywords(changes.keywords or [])
     if changes.expires_at is not msgspec.UNSET:
         _end(changes.expires_at)
-
-
-def checked_user(user_id: str | None, *, missing: str = "缺少 user_id") -> str:
-    """The id. `MalformedRequest` saying ``missing`` for none, `InvalidInput` for one that nobody can have."""
-    return _checked("user_id", check_user_id(user_id, missing=missing))
 
 
 def checked_range(field: str, number: int, lowest: int, highest: int) -> int:

@@ -93,7 +93,7 @@ class DailyDecay:
 
     async def _fade(self, user_id: str) -> None:
         now_ms = self._clock()
-        await self._database.write(lambda transaction: fade(transaction, self._nearest, user_id, now_ms))
+        await self._database.write(lambda transaction: fade(transaction, self._nearest, user_id, now_ms), owner=user_id)
 
     async def _run(self) -> None:
         while True:

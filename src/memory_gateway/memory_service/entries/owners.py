@@ -9,6 +9,7 @@ from memory_gateway.memory_service.entries import store
 from memory_gateway.storage.port import Reads, Transaction
 
 _ENTRY_BITS = 32
+_COUNTERS = 6
 
 
 class Owner(Struct):
@@ -56,22 +57,23 @@ def user_no_of(key: int) -> int:
 async def find_owner(reads: Reads, user_id: str) -> Owner | None:
     """None for a user who never stored anything."""
     row = await reads.fetch_one(store.FIND_USER, {"user_id": user_id})
-    return None if row is None else Owner(row[0], user_id, *row[1:])
+    return None if row is None else await load_owner(reads, row[0])
 
 
-async def load_owner(transaction: Transaction, user_no: int) -> Owner | None:
+async def load_owner(reads: Reads, user_no: int) -> Owner | None:
     """None for a user who has been erased."""
-    row = await transaction.fetch_one(store.LOAD_USER, {"user_no": user_no})
+    row = await reads.fetch_one(store.LOAD_USER, {"user_no": user_no})
     return None if row is None else Owner(user_no, *row)
 
 
 async def open_owner(transaction: Transaction, user_id: str) -> Owner:
     """The user's row, made if need be."""
-    row = await transaction.fetch_one(store.FIND_USER, {"user_id": user_id})
-    if row is None:
-        await transaction.execute(store.CREATE_USER, {"user_id": user_id})
-        (row,) = await transaction.fetch(store.FIND_USER, {"user_id": user_id})
-    return Owner(row[0], user_id, *row[1:])
+    owner = await find_owner(transaction, user_id)
+    if owner is not None:
+        return owner
+    ((user_no,),) = await transaction.fetch(store.CREATE_USER, {"user_id": user_id})
+    await transaction.execute(store.NUMBER_USER, {"user_id": user_id, "user_no": user_no})
+    return Owner(user_no, user_id, *[0] * _COUNTERS)
 
 
 async def save_owner(transaction: Transaction, owner: Owner) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from memory_gateway.kit.clock import Clock, rfc3339
 from memory_gateway.kit.errors import InvalidInput, NotFound
-from memory_gateway.kit.ids import IdMaker
+from memory_gateway.kit.ids import IdMaker, OwnedIds, owner_no_in
 from memory_gateway.kit.text import has_nul_or_surrogate
 from memory_gateway.memory_service.entries import store
 from memory_gateway.memory_service.entries.accesses import Accesses
@@ -17,7 +17,6 @@ from memory_gateway.memory_service.entries.drafts import (
     changed,
     check_changes,
     checked_range,
-    checked_user,
     draft_of,
 )
 from memory_gateway.memory_service.entries.fading import DailyDecay, fade, preview
@@ -38,9 +37,11 @@ from memory_gateway.memory_service.entries.schemas import (
 )
 from memory_gateway.memory_service.entries.stored import StoredEntry, digest_of, stored_entry
 from memory_gateway.memory_service.entries.writing import Writing
-from memory_gateway.storage.port import Database, Transaction
+from memory_gateway.memory_service.users import check_user_id
+from memory_gateway.storage.port import Database, Reads, Transaction
 
 MOST_LISTED = 1000
+_FEW = 50  # entries that are read in less time than another thread takes to begin
 _MOST_OFFSET = 2**31 - 1
 _DEFAULT_QUERY_LIMIT = 10
 _SHORT = 10_000  # characters that are read in a few milliseconds
@@ -55,7 +56,7 @@ class Entries:
     def __init__(self, database: Database, clock: Clock, new_id: IdMaker, *, decay_daily: bool = False) -> None:
         self._database = database
         self._clock = clock
-        self._new_id = new_id
+        self._new_entry_id = OwnedIds(clock)
         self._nearest = Nearest()
         self._accesses = Accesses(database, clock)
         self._daily = DailyDecay(database, clock, new_id, self._nearest) if decay_daily else None
@@ -76,7 +77,7 @@ class Entries:
 
         `MalformedRequest` without user or content, `InvalidInput` naming a field that breaks its rule.
         """
-        draft = draft_of(new, self._new_id())
+        draft = draft_of(new)
         content = draft.memory.content
         digest = digest_of(content) if len(content) <= _SHORT else await asyncio.to_thread(digest_of, content)
 
@@ -87,28 +88,30 @@ class Entries:
             writing = Writing(transaction, owner, self._nearest)
             found = await Matcher(transaction, owner, self._nearest, now).absorber(content, digest)
             if found is None:
-                await writing.add(memory, digest, summary_derived=draft.summary_derived)
+                derived = draft.summary_derived
+                memory = await writing.add(memory, digest, self._new_entry_id, summary_derived=derived)
             else:
                 memory = absorbed(found.entry.memory, memory)
                 await _rewrite(writing, found.entry, Draft(memory, found.entry.summary_derived))
             await writing.finish()
             return Saved(memory, found is not None, None if found is None else float(found.similarity))
 
-        return await self._database.write(work)
+        return await self._database.write(work, owner=draft.memory.user_id)
 
     async def get(self, entry_id: str) -> MemoryEntry:
         """A live entry, or `NotFound`. The access is counted afterwards."""
-        row = None
-        if not has_nul_or_surrogate(entry_id):
-            row = await self._database.fetch_one(store.FIND_BY_ID, {"id": entry_id})
-        if row is None or not is_live(entry := stored_entry(row[-1], row), rfc3339(self._clock())):
+        entry = await _find(self._database, entry_id)
+        if entry is None or not is_live(entry, rfc3339(self._clock())):
             raise NotFound("记忆不存在")
-        self._accesses.count(entry.entry_key)
+        self._accesses.count(entry.memory.user_id, entry.entry_key)
         return entry.memory
 
     async def update(self, entry_id: str, changes: EntryChanges) -> None:
         """Change what is given. `NotFound`, or `InvalidInput` naming a field that breaks its rule."""
         check_changes(changes)
+        known = await _find(self._database, entry_id)
+        if known is None:
+            raise NotFound("记忆不存在")
 
         async def work(transaction: Transaction) -> None:
             now = rfc3339(self._clock())
@@ -119,10 +122,13 @@ class Entries:
             await _rewrite(writing, entry, changed(Draft(entry.memory, entry.summary_derived), changes, now))
             await writing.finish()
 
-        await self._database.write(work)
+        await self._database.write(work, owner=known.memory.user_id)
 
     async def delete(self, entry_id: str) -> None:
         """The entry is gone afterwards, whether or not it was there."""
+        known = await _find(self._database, entry_id)
+        if known is None:
+            return
 
         async def work(transaction: Transaction) -> None:
             entry = await _find(transaction, entry_id)
@@ -131,7 +137,7 @@ class Entries:
                 await writing.remove(entry)
                 await writing.finish()
 
-        await self._database.write(work)
+        await self._database.write(work, owner=known.memory.user_id)
 
     async def list(
         self,
@@ -143,7 +149,7 @@ class Entries:
     ) -> Page:
         """A page by importance, then priority, then the newest first; and how many match in all."""
         wanted = PageWanted(
-            checked_user(user_id),
+            check_user_id(user_id),
             category,
             min_importance,
             checked_range("limit", limit, 1, MOST_LISTED),
@@ -156,7 +162,7 @@ class Entries:
 
     async def query(self, query: EntryQuery) -> Page:
         """The entries in which every word of the query stands, and how many there are; equal contents count once."""
-        user_id, query_text = checked_user(query.user_id), query.query_text or ""
+        user_id, query_text = check_user_id(query.user_id), query.query_text or ""
         if has_nul_or_surrogate(query_text):
             raise InvalidInput("must not hold NUL or lone surrogates", field="query_text")
         limit = _DEFAULT_QUERY_LIMIT if query.limit is None else query.limit
@@ -174,35 +180,42 @@ class Entries:
 
     async def consolidate(self, user_id: str | None) -> int:
         """Merge entries that say the same; how many are gone into others."""
-        owner_id = checked_user(user_id)
+        owner_id = check_user_id(user_id)
         await self._accesses.flush()
         return await Consolidation(self._database, self._nearest, owner_id, rfc3339(self._clock())).run()
 
     async def decay(self, user_id: str | None, *, dry_run: bool = False) -> tuple[int, int]:
         """Demote and delete what was left unused; how many of each. A dry run only counts."""
-        owner_id = checked_user(user_id)
+        owner_id = check_user_id(user_id)
         await self._accesses.flush()
         now_ms = self._clock()
         if dry_run:
             return await self._database.read(lambda transaction: preview(transaction, owner_id, now_ms))
-        return await self._database.write(lambda transaction: fade(transaction, self._nearest, owner_id, now_ms))
+        return await self._database.write(
+            lambda transaction: fade(transaction, self._nearest, owner_id, now_ms), owner=owner_id
+        )
 
     async def categories(self, user_id: str | None) -> dict[Category, int]:
         """How many entries there are of each category that has any."""
-        return await count_categories(self._database, checked_user(user_id), rfc3339(self._clock()))
+        return await count_categories(self._database, check_user_id(user_id), rfc3339(self._clock()))
 
     async def stated_facts(self, user_id: str) -> Memories:
         """What the user said of themselves: all of `personal_info`, then all of `user_preference`."""
         now = rfc3339(self._clock())
+        counts = await count_categories(self._database, user_id, now)
+        categories = [category for category in sorted(PROTECTED) if counts.get(category)]
 
         async def work(transaction: Transaction) -> Memories:
             facts: Memories = []
-            for category in sorted(PROTECTED):
+            for category in categories:
                 found, _ = await page(transaction, PageWanted(user_id, category, 0, _MOST_OFFSET, 0, now))
                 facts += found
             return facts
 
-        return await self._database.read(work)
+        if not categories:
+            return []
+        few = sum(counts[category] for category in categories) <= _FEW
+        return await (self._database.read_short(work) if few else self._database.read(work))
 
     def export(self, user_id: str) -> AsyncIterator[dict[str, Any]]:
         """Every row of this user."""
@@ -215,9 +228,9 @@ class Entries:
             owner = await find_owner(transaction, user_id)
             if owner is not None:
                 for statement in store.ERASE:
-                    await transaction.execute(statement, {"user_no": owner.user_no})
+                    await transaction.execute(statement, {"user_no": owner.user_no, "user_id": user_id})
 
-        await self._database.write(work)
+        await self._database.write(work, owner=user_id)
 
     async def _writing(self, transaction: Transaction, entry: StoredEntry) -> Writing:
         owner = await load_owner(transaction, entry.user_no)
@@ -226,10 +239,14 @@ class Entries:
         return Writing(transaction, owner, self._nearest)
 
 
-async def _find(transaction: Transaction, entry_id: str) -> StoredEntry | None:
+async def _find(reads: Reads, entry_id: str) -> StoredEntry | None:
     if has_nul_or_surrogate(entry_id):
         return None
-    row = await transaction.fetch_one(store.FIND_BY_ID, {"id": entry_id})
+    user_no = owner_no_in(entry_id)
+    if user_no is None:  # of an entry that is older than ids which say whose they are
+        row = await reads.fetch_one(store.FIND_BY_ID_ALONE, {"id": entry_id})
+    else:
+        row = await reads.fetch_one(store.FIND_BY_ID, {"id": entry_id, "user_no": user_no})
     return None if row is None else stored_entry(row[-1], row)
 
 

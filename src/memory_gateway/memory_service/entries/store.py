@@ -1,14 +1,12 @@
-"""All SQL on memory entries. Every statement names the user by number or by id, but for those listed at the end.
+"""All SQL on memory entries. Every statement names the user by number or by id, but for the last two.
 
 ``entry_key`` is ``user_no * 2^32 + entry_no``: the rows of a user lie together, in the order of their making, whatever
 others do. ``+user_no`` keeps SQLite from walking an index of the user where a range of keys is meant.
 """
 
-FIND_USER = """
-SELECT user_no, last_entry_no, change_no, unindexed_count, indexed_count, segment_count, signature_stamp
-FROM memory_users WHERE user_id = :user_id
-"""
-CREATE_USER = "INSERT INTO memory_users (user_id) VALUES (:user_id)"
+FIND_USER = "SELECT user_no FROM memory_user_numbers WHERE user_id = :user_id"
+CREATE_USER = "INSERT INTO memory_users (user_id) VALUES (:user_id) RETURNING user_no"
+NUMBER_USER = "INSERT INTO memory_user_numbers (user_id, user_no) VALUES (:user_id, :user_no)"
 LOAD_USER = """
 SELECT user_id, last_entry_no, change_no, unindexed_count, indexed_count, segment_count, signature_stamp
 FROM memory_users WHERE user_no = :user_no
@@ -32,7 +30,7 @@ INSERT INTO memory_entries (
   :entry_key, :user_no, :importance, :priority, :category, :expires_at, :content_hash, :change_no, :bigram_count,
   :access_count, :last_access, :id, :source, :created_at, :updated_at, :session_id, :summary_derived, :keywords,
   :summary, :content, :folded
-)
+) ON CONFLICT (id, user_no) DO NOTHING
 """
 UPDATE_ENTRY = """
 UPDATE memory_entries SET
@@ -80,8 +78,8 @@ INSERT INTO memory_counts (user_no, category, importance, entries) VALUES (:user
 ON CONFLICT (user_no, category, importance) DO UPDATE SET entries = memory_counts.entries + excluded.entries
 """
 COUNTS = """
-SELECT category, SUM(entries) FROM memory_counts WHERE user_no = :user_no AND importance >= :min_importance
-GROUP BY category
+SELECT category, CAST(SUM(entries) AS BIGINT) FROM memory_counts
+WHERE user_no = :user_no AND importance >= :min_importance GROUP BY category
 """
 EXPIRED_COUNTS = """
 SELECT category, COUNT(*) FROM memory_entries
@@ -119,7 +117,8 @@ ON CONFLICT (user_no, entry_key) DO NOTHING
 UNMARK_UNINDEXED = "DELETE FROM memory_unindexed WHERE user_no = :user_no AND entry_key = :entry_key"
 UNMARK_ALL_UNINDEXED = "DELETE FROM memory_unindexed WHERE user_no = :user_no"
 UNINDEXED_TEXTS = """
-SELECT e.entry_key, e.folded FROM memory_unindexed u JOIN memory_entries e ON e.entry_key = u.entry_key
+SELECT e.entry_key, e.folded
+FROM memory_unindexed u JOIN memory_entries e ON e.user_no = u.user_no AND e.entry_key = u.entry_key
 WHERE u.user_no = :user_no
 """
 TEXTS = """
@@ -133,14 +132,16 @@ SET postings = CAST(memory_postings.postings || excluded.postings AS BLOB)
 """
 DROP_POSTINGS = "DELETE FROM memory_postings WHERE user_no = :user_no"
 POSTINGS_SIZE = """
-SELECT COALESCE(SUM(LENGTH(postings)), 0) FROM memory_postings WHERE user_no = :user_no AND bucket = :bucket
+SELECT CAST(COALESCE(SUM(LENGTH(postings)), 0) AS BIGINT) FROM memory_postings
+WHERE user_no = :user_no AND bucket = :bucket
 """
 POSTINGS = "SELECT postings FROM memory_postings WHERE user_no = :user_no AND bucket = :bucket ORDER BY block_no"
 
 KEYS_AT_ONCE = 64
 UNINDEXED_CANDIDATES = """
 SELECT e.entry_key, e.importance, e.content_hash, e.category, e.expires_at, e.folded
-FROM memory_unindexed u JOIN memory_entries e ON e.entry_key = u.entry_key WHERE u.user_no = :user_no
+FROM memory_unindexed u JOIN memory_entries e ON e.user_no = u.user_no AND e.entry_key = u.entry_key
+WHERE u.user_no = :user_no
 """
 CANDIDATES = """
 SELECT entry_key, importance, content_hash, category, expires_at, folded FROM memory_entries
@@ -193,15 +194,19 @@ ERASE = (
     "DELETE FROM memory_unindexed WHERE user_no = :user_no",
     "DELETE FROM memory_postings WHERE user_no = :user_no",
     "DELETE FROM memory_users WHERE user_no = :user_no",
+    "DELETE FROM memory_user_numbers WHERE user_id = :user_id",
 )
 
 FIND_BY_ID = """
 SELECT id, content, summary, category, priority, importance, keywords, session_id, source, access_count, last_access,
-  created_at, updated_at, expires_at, entry_key, summary_derived, bigram_count, u.user_no, u.user_id
+  created_at, updated_at, expires_at, entry_key, summary_derived, bigram_count, u.user_id
+FROM memory_entries e JOIN memory_users u ON u.user_no = e.user_no
+WHERE e.id = :id AND e.user_no = :user_no
+"""
+FIND_BY_ID_ALONE = """
+SELECT id, content, summary, category, priority, importance, keywords, session_id, source, access_count, last_access,
+  created_at, updated_at, expires_at, entry_key, summary_derived, bigram_count, u.user_id
 FROM memory_entries e JOIN memory_users u ON u.user_no = e.user_no
 WHERE e.id = :id
 """
-USER_IDS = "SELECT user_id FROM memory_users WHERE user_id > :after ORDER BY user_id LIMIT :limit"
-
-BY_ID_ALONE = {"FIND_BY_ID": "the API names an entry by its id and no user"}
-ACROSS_USERS = {"USER_IDS": "whom the daily decay visits next"}
+USER_IDS = "SELECT user_id FROM memory_user_numbers WHERE user_id > :after ORDER BY user_id LIMIT :limit"

@@ -3,7 +3,9 @@
 from collections import Counter, defaultdict
 
 import numpy as np
+from msgspec.structs import replace
 
+from memory_gateway.kit.ids import OwnedIds
 from memory_gateway.memory_service.entries import store
 from memory_gateway.memory_service.entries.indexing import index_when_due
 from memory_gateway.memory_service.entries.nearest import Nearest
@@ -24,17 +26,18 @@ class Writing:
         self._counts: Counter[tuple[Category, int]] = Counter()
         self._lines: defaultdict[int, list[tuple[int, Digest | None]]] = defaultdict(list)
 
-    async def add(self, memory: MemoryEntry, digest: Digest, *, summary_derived: bool) -> None:
-        """A new entry; it gets the next number."""
+    async def add(self, memory: MemoryEntry, digest: Digest, new_id: OwnedIds, *, summary_derived: bool) -> MemoryEntry:
+        """A new entry; it gets the next number, and an id that is free."""
         self._owner.last_entry_no += 1
         entry_no = self._owner.last_entry_no
         key = entry_key(self._owner.user_no, entry_no)
         entry = StoredEntry(memory, key, summary_derived, len(digest.bigrams))
-        await self._transaction.execute(store.INSERT_ENTRY, self._row(entry))
+        entry = await self._insert(entry, new_id)
         self._counts[memory.category, memory.importance] += 1
         await self._add_sentences(entry_no, digest.sentence_hashes)
         self._sign(entry_no, 0, digest)
         await self._mark_unindexed(key)
+        return entry.memory
 
     async def rewrite(
         self, old: StoredEntry, memory: MemoryEntry, digest: Digest | None = None, *, summary_derived: bool
@@ -92,6 +95,12 @@ class Writing:
             "bigram_count": entry.bigram_count,
             "change_no": self._owner.change_no,
         }
+
+    async def _insert(self, entry: StoredEntry, new_id: OwnedIds) -> StoredEntry:
+        while True:
+            entry = replace(entry, memory=replace(entry.memory, id=new_id(self._owner.user_no)))
+            if await self._transaction.execute(store.INSERT_ENTRY, self._row(entry)):
+                return entry
 
     def _place(self, key: int) -> dict[str, int]:
         return {"user_no": self._owner.user_no, "entry_key": key}
