@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from memory_gateway.engine.schemas import (
     AddRequest,
@@ -148,20 +148,19 @@ async def test_what_the_client_wrote_goes_out_in_its_own_order_and_spelling() ->
 @pytest.mark.parametrize("prefix", ["v1", "v2"])
 async def test_the_prefix_is_a_setting(prefix: Any) -> None:
     server = EverosTurns({"status": "no_extraction"})
-    client = httpx.AsyncClient(transport=server)
-    await EverosUpstream("http://everos.test/base/", prefix=prefix, client=client).flush(FLUSH, ANN)
-    assert str(server.requests[0].url) == f"http://everos.test/base/api/{prefix}/memory/flush"
+    await server.upstream(prefix=prefix).flush(FLUSH, ANN)
+    assert str(server.requests[0].url) == f"{BASE_URL}/api/{prefix}/memory/flush"
 
 
 def test_traits_are_those_of_a_server_without_users() -> None:
-    upstream: Upstream = EverosUpstream(BASE_URL, client=httpx.AsyncClient())
+    upstream: Upstream = EverosUpstream(BASE_URL)
     traits = upstream.traits
     assert upstream.name == "everos"
     assert traits.opens_client_uris is True
     assert not any([traits.leaves_out_hidden, traits.stable_ids, traits.separates_agents])
     assert not any([traits.splits_messages, traits.can_erase])
     assert traits.shares_files is False
-    assert EverosUpstream(BASE_URL, shares_files=True, client=httpx.AsyncClient()).traits.shares_files is True
+    assert EverosUpstream(BASE_URL, shares_files=True).traits.shares_files is True
 
 
 # Health.
@@ -248,10 +247,3 @@ async def test_export_looks_where_it_is_told_to() -> None:
     assert [item async for item in server.upstream().export("ann", [("shop", "p1"), ("shop", "p2")])] == []
     asked = [(body_of(request)["app_id"], body_of(request)["project_id"]) for request in server.requests]
     assert asked == [("shop", "p1"), ("shop", "p1"), ("shop", "p2"), ("shop", "p2")]
-
-
-async def test_a_client_that_was_given_stays_open() -> None:
-    client = httpx.AsyncClient(transport=EverosTurns(EMPTY))
-    await EverosUpstream(BASE_URL, client=client).close()
-    assert client.is_closed is False
-    assert SEARCH.filters is UNSET

@@ -111,7 +111,7 @@ class EachOnce(Before):
     async def erase(self, user_id: str) -> Erasure:
         erasure = await self._upstream.erase(user_id)
         params = {"user_id": user_id}
-        await self._database.write(lambda transaction: transaction.execute(store.ERASE_SENT, params))
+        await self._database.write(lambda transaction: transaction.execute(store.ERASE_SENT, params), owner=user_id)
         return erasure
 
     async def export(self, user_id: str, places: Sequence[tuple[str, str]]) -> AsyncIterator[dict[str, Any]]:
@@ -147,7 +147,7 @@ class EachOnce(Before):
             left = [index for index, digest in enumerate(digests) if digest not in sent]
             return await self._placed(transaction, session, messages, digests, left)
 
-        return await FencedDatabase(self._database, session.user_id).write(work)
+        return await FencedDatabase(self._database, session.user_id).write(work, owner=session.user_id)
 
     async def _placed(
         self,
@@ -177,7 +177,7 @@ class EachOnce(Before):
     async def _note(self, statement: str, params: list[dict[str, Any]]) -> None:
         """What the upstream has answered counts, and not its note: without it a repeat is sent under the same name."""
         try:
-            await self._database.write(lambda transaction: transaction.execute_many(statement, params))
+            await self._database.write(lambda transaction: transaction.execute_many(statement, params), owner=None)
         except StorageUnavailable:
             _logger.warning("what became of the messages of a session could not be noted", exc_info=True)
 

@@ -75,6 +75,7 @@ class EmbeddedUpstream:
             separates_agents=True,
             splits_messages=True,
             can_erase=True,
+            writes_along=True,
         )
 
     async def add(self, request: AddRequest, caller: Caller) -> AddReply:

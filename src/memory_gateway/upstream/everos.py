@@ -10,11 +10,11 @@ import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
-import httpx
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec.json import Decoder
 
 from memory_gateway.engine.schemas import (
     AddReply,
@@ -33,6 +33,7 @@ from memory_gateway.engine.schemas import (
 )
 from memory_gateway.kit.errors import MemoryGatewayError, UpstreamRefused, UpstreamTimeout, UpstreamUnreachable
 from memory_gateway.upstream.port import Erasure, UpstreamHealth, UpstreamTraits
+from memory_gateway.upstream.wire import Answer, HttpWire, Wire
 
 _logger = logging.getLogger(__name__)
 
@@ -50,8 +51,8 @@ _EXPORT_PAGE: Final = 100
 
 # EverOS closes a connection after a 500 without saying so, up to seconds later, and an idle one after five. A read
 # that meets this is sent again. A write must not be, so each travels on a connection of its own.
-_READ_LIMITS: Final = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=2.0)
-_WRITE_LIMITS: Final = httpx.Limits(max_connections=100, max_keepalive_connections=0)
+_READ_IDLE: Final = 2.0
+_WRITE_IDLE: Final = 0.0
 
 # 422 is also how EverOS reports a provider that refused its text, so a message is forwarded only where its wording
 # is known to be about the request.
@@ -67,11 +68,9 @@ _SAID_INSTEAD: Final = {
     429: "the memory system has too much to do, try again later",
     503: "the memory system lacks something it needs for this",
 }
-# Their fields have defaults for the embedded engine's sake; EverOS always sends every one.
-_SENT_WHOLE: Final = frozenset({SearchReply, GetReply})
 _UNREADABLE: Final = (msgspec.MsgspecError, RecursionError)
 
-Reply = TypeVar("Reply", AddReply, FlushReply, SearchReply, GetReply)
+Reply = TypeVar("Reply")
 
 
 class _AddBody(Struct, frozen=True):
@@ -81,8 +80,35 @@ class _AddBody(Struct, frozen=True):
     messages: Raw | tuple[Message, ...]
 
 
-class _Success(Struct, frozen=True):
-    data: dict[str, Any]
+class _Success(Struct, Generic[Reply], frozen=True):
+    data: Reply
+
+
+class _Found(Struct, frozen=True):
+    """A `SearchReply` with every array: EverOS always sends all five."""
+
+    episodes: list[RawItem]
+    profiles: list[RawItem]
+    agent_cases: list[RawItem]
+    agent_skills: list[RawItem]
+    unprocessed_messages: list[RawItem]
+
+
+class _Listed(Struct, frozen=True):
+    """A `GetReply` with every field."""
+
+    episodes: list[RawItem]
+    profiles: list[RawItem]
+    agent_cases: list[RawItem]
+    agent_skills: list[RawItem]
+    total_count: int
+    count: int
+
+
+_ADDED: Final = Decoder(_Success[AddReply])
+_FLUSHED: Final = Decoder(_Success[FlushReply])
+_FOUND: Final = Decoder(_Success[_Found])
+_LISTED: Final = Decoder(_Success[_Listed])
 
 
 class _Fault(Struct, frozen=True):
@@ -108,7 +134,7 @@ class _Health(Struct, frozen=True):
 
 
 class EverosUpstream:
-    """A running EverOS server. ``timeout`` in seconds bounds a whole call; a given ``client`` stays its giver's."""
+    """A running EverOS server. ``timeout`` in seconds bounds a whole call. ``wire``: in place of the network."""
 
     name = "everos"
 
@@ -118,7 +144,7 @@ class EverosUpstream:
         prefix: Literal["v1", "v2"] = "v1",
         timeout: float = 60.0,
         shares_files: bool = False,
-        client: httpx.AsyncClient | None = None,
+        wire: Wire | None = None,
     ) -> None:
         self.traits = UpstreamTraits(
             shares_files=shares_files,
@@ -129,20 +155,19 @@ class EverosUpstream:
             splits_messages=False,
             can_erase=False,
         )
-        self._health_url = f"{base_url.rstrip('/')}/health"
-        self._memory_url = f"{base_url.rstrip('/')}/api/{prefix}/memory"
+        self._calls = f"/api/{prefix}/memory"
         self._timeout = timeout
-        self._owns_clients = client is None
-        self._reads = client or _new_client(_READ_LIMITS)
-        self._writes = client or _new_client(_WRITE_LIMITS)
+        connect = min(_CONNECT_TIMEOUT, timeout)
+        self._reads = wire or HttpWire(base_url, connect_seconds=connect, idle_seconds=_READ_IDLE)
+        self._writes = wire or HttpWire(base_url, connect_seconds=connect, idle_seconds=_WRITE_IDLE)
 
     async def add(self, request: AddRequest, caller: Caller) -> AddReply:  # noqa: ARG002  # EverOS knows no callers
         messages = request.messages if request.wire_messages is None else request.wire_messages
         body = _AddBody(request.session_id, request.app_id, request.project_id, messages)
-        return await self._write("add", body, AddReply)
+        return await self._write("add", body, _ADDED)
 
     async def flush(self, request: FlushRequest, caller: Caller) -> FlushReply:  # noqa: ARG002  # knows no callers
-        return await self._write("flush", request, FlushReply)
+        return await self._write("flush", request, _FLUSHED)
 
     async def search(self, request: SearchRequest, caller: Caller) -> SearchReply:  # noqa: ARG002  # knows no callers
         """Of a query that it would take too long for, EverOS gets the first 500 words; but by meaning the whole.
@@ -156,14 +181,16 @@ class EverosUpstream:
             request = msgspec.structs.replace(request, query=_first_words(request.query))
         sessions = _sessions_alone(request.filters) if isinstance(request.agent_id, str) else None
         if sessions is None:
-            return await self._read("search", request, SearchReply)
+            found = await self._read("search", request, _FOUND)
+            return SearchReply(*msgspec.structs.astuple(found))
         wider = msgspec.structs.replace(request, filters=UNSET, top_k=_MAX_TOP_K)
-        found = await self._read("search", wider, SearchReply)
+        found = await self._read("search", wider, _FOUND)
         cases = [case for case in found.agent_cases if case.get("session_id") in sessions]
         return SearchReply(agent_cases=cases if request.top_k == -1 else cases[: request.top_k])
 
     async def get(self, request: GetRequest, caller: Caller) -> GetReply:  # noqa: ARG002  # EverOS knows no callers
-        return await self._read("get", request, GetReply)
+        listed = await self._read("get", request, _LISTED)
+        return GetReply(*msgspec.structs.astuple(listed))
 
     async def seal(self, app_id: str, project_id: str, memory: MemoryKey, caller: Caller) -> None:
         """Nothing to close: an EverOS episode does not grow."""
@@ -194,96 +221,82 @@ class EverosUpstream:
 
     async def health(self) -> UpstreamHealth:
         try:
-            response = await self._send("GET", self._health_url, None, min(_HEALTH_TIMEOUT, self._timeout))
-            return _as_health(msgspec.json.decode(response.content, type=_Health))
+            answer = await self._send("GET", "/health", None, min(_HEALTH_TIMEOUT, self._timeout))
+            return _as_health(msgspec.json.decode(answer.body, type=_Health))
         except (MemoryGatewayError, *_UNREADABLE) as error:
             reason = "too slow" if isinstance(error, UpstreamTimeout) else "cannot be reached"
             return UpstreamHealth(self.name, healthy=False, capabilities={}, details={"reason": reason})
 
     async def close(self) -> None:
-        if self._owns_clients:
-            await self._reads.aclose()
-            await self._writes.aclose()
+        await self._reads.close()
+        await self._writes.close()
 
     async def _pages(self, request: GetRequest) -> AsyncIterator[RawItem]:
         """Oldest first, so that what arrives meanwhile comes last and shifts no page."""
         page = 1
         while True:
             wanted = msgspec.structs.replace(request, page=page, sort_order="asc")
-            reply = await self._read("get", wanted, GetReply)
+            reply = await self._read("get", wanted, _LISTED)
             for item in (*reply.episodes, *reply.profiles):
                 yield item
             if reply.count < request.page_size:
                 return
             page += 1
 
-    async def _read(self, call: str, request: Struct, reply: type[Reply]) -> Reply:
-        response = await self._send("POST", f"{self._memory_url}/{call}", msgspec.json.encode(request), self._timeout)
-        return _decode(response, reply)
+    async def _read(self, call: str, request: Struct, reply: Decoder[_Success[Reply]]) -> Reply:
+        answer = await self._send("POST", f"{self._calls}/{call}", msgspec.json.encode(request), self._timeout)
+        return _decode(answer, reply)
 
-    async def _write(self, call: str, request: Struct, reply: type[Reply]) -> Reply:
-        content = msgspec.json.encode(request)
+    async def _write(self, call: str, request: Struct, reply: Decoder[_Success[Reply]]) -> Reply:
+        body = msgspec.json.encode(request)
         with _faults_translated():
             async with asyncio.timeout(self._timeout):
-                response = await self._once(self._writes, "POST", f"{self._memory_url}/{call}", content)
-        return _decode(response, reply)
+                answer = await self._writes.send("POST", f"{self._calls}/{call}", body)
+        return _decode(answer, reply)
 
-    async def _send(self, method: str, url: str, content: bytes | None, seconds: float) -> httpx.Response:
+    async def _send(self, method: str, path: str, body: bytes | None, seconds: float) -> Answer:
         """A call that changes nothing: sent again when the connection could not be made or was dropped."""
         with _faults_translated():
             async with asyncio.timeout(seconds):
                 for _ in range(_READ_ATTEMPTS - 1):
                     try:
-                        return await self._once(self._reads, method, url, content)
-                    except (httpx.NetworkError, httpx.RemoteProtocolError):
+                        return await self._reads.send(method, path, body)
+                    except ConnectionError:
                         await asyncio.sleep(_RETRY_PAUSE)
-                return await self._once(self._reads, method, url, content)
-
-    async def _once(self, client: httpx.AsyncClient, method: str, url: str, content: bytes | None) -> httpx.Response:
-        headers = {"Content-Type": "application/json"} if content is not None else {}
-        timeout = httpx.Timeout(self._timeout, connect=min(_CONNECT_TIMEOUT, self._timeout))
-        return await client.request(method, url, content=content, headers=headers, timeout=timeout)
-
-
-def _new_client(limits: httpx.Limits) -> httpx.AsyncClient:
-    """Proxies of the environment are not asked: the server is named in the settings and mostly on this machine."""
-    return httpx.AsyncClient(limits=limits, trust_env=False)
+                return await self._reads.send(method, path, body)
 
 
 @contextmanager
 def _faults_translated() -> Iterator[None]:
     try:
         yield
-    except (TimeoutError, httpx.TimeoutException) as error:
+    except TimeoutError as error:
         _logger.warning("EverOS did not answer in time: %r", error)
         raise UpstreamTimeout("the memory system did not answer in time") from error
-    except httpx.HTTPError as error:
+    except ConnectionError as error:
         _logger.warning("EverOS cannot be reached: %r", error)
         raise UpstreamUnreachable("the memory system cannot be reached") from error
 
 
-def _decode(response: httpx.Response, reply: type[Reply]) -> Reply:
+def _decode(answer: Answer, reply: Decoder[_Success[Reply]]) -> Reply:
     """Raw items come out as they came in. A success that lacks one of the reply's arrays is nonsense."""
-    if response.status_code not in {200, 202}:
-        raise _refusal(response)
+    if answer.status not in {200, 202}:
+        raise _refusal(answer)
     try:
-        envelope = msgspec.json.decode(response.content, type=_Success)
-        if reply in _SENT_WHOLE and (lacking := set(reply.__struct_fields__) - envelope.data.keys()):
-            raise _nonsense(response, f"without {sorted(lacking)}")
-        return msgspec.convert(envelope.data, reply)
+        return reply.decode(answer.body).data
     except _UNREADABLE as error:
-        raise _nonsense(response, repr(error)) from error
+        raise _nonsense(answer, repr(error)) from error
 
 
-def _refusal(response: httpx.Response) -> MemoryGatewayError:
+def _refusal(answer: Answer) -> MemoryGatewayError:
     """EverOS's own errors keep status and code. A body without its envelope means that something else answered."""
     try:
-        fault = msgspec.json.decode(response.content, type=_Failure).error
+        fault = msgspec.json.decode(answer.body, type=_Failure).error
     except _UNREADABLE as error:
-        return _nonsense(response, repr(error))
-    status = response.status_code
+        return _nonsense(answer, repr(error))
+    status = answer.status
     if status < 400:
-        return _nonsense(response, fault.code)
+        return _nonsense(answer, fault.code)
     _logger.warning("EverOS refused: %s %s: %s", status, fault.code, fault.message)
     if status == 422 and fault.code == "INVALID_INPUT" and _REQUEST_FAULT.match(fault.message):
         return UpstreamRefused(status, fault.code, fault.message)
@@ -291,8 +304,8 @@ def _refusal(response: httpx.Response) -> MemoryGatewayError:
     return UpstreamRefused(status, fault.code, _SAID_INSTEAD.get(status, said))
 
 
-def _nonsense(response: httpx.Response, what: str) -> UpstreamUnreachable:
-    _logger.warning("not an answer of EverOS: %s %s, %s", response.request.url, response.status_code, what)
+def _nonsense(answer: Answer, what: str) -> UpstreamUnreachable:
+    _logger.warning("not an answer of EverOS: status %s, %s", answer.status, what)
     return UpstreamUnreachable("the memory system gave an answer that makes no sense")
 
 

@@ -12,6 +12,9 @@ class FencedDatabase:
     """
 
     def __init__(self, database: Database, user_id: str) -> None:
+        self.kind = database.kind
+        self.migrations = database.migrations
+        self.reads_inline = database.reads_inline
         self._database = database
         self._user_id = user_id
 
@@ -31,12 +34,12 @@ class FencedDatabase:
     async def read_short(self, work: Work[T]) -> T:
         return await self._database.read_short(work)
 
-    async def write(self, work: Work[T]) -> T:
+    async def write(self, work: Work[T], *, owner: str | None = None) -> T:
         async def fenced(transaction: Transaction) -> T:
             self._refuse(await transaction.fetch_one(store.FIND_ERASED, {"user_id": self._user_id}))
             return await work(transaction)
 
-        return await self._database.write(fenced)
+        return await self._database.write(fenced, owner=owner or self._user_id)
 
     async def scrub(self) -> None:
         await self._database.scrub()

@@ -18,7 +18,7 @@ import msgspec
 
 from memory_gateway.engine.schemas import AddReply, AddRequest, Caller, Message
 from memory_gateway.kit.errors import MemoryGatewayError, UpstreamRefused, UpstreamUnreachable
-from memory_gateway.settings import Settings
+from memory_gateway.settings import ENV_PREFIX, Settings
 
 COMMAND = (sys.executable, "-m", "memory_gateway.upstream.indexing")
 
@@ -106,11 +106,13 @@ class IndexingChildren:
 
 
 async def _start_child() -> asyncio.subprocess.Process:
+    """Its settings, some of them secrets, come by standard input and stand in no environment."""
     try:
         return await asyncio.create_subprocess_exec(
             *COMMAND,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            env={name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)},
             start_new_session=True,  # a Ctrl-C is for the server, which ends its child in order
         )
     except OSError as error:

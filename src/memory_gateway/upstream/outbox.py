@@ -118,7 +118,7 @@ class Outbox(Before):
 
     async def erase(self, user_id: str) -> Erasure:
         params = {"user_id": user_id}
-        await self._database.write(lambda transaction: transaction.execute(store.ERASE_OUTBOX, params))
+        await self._database.write(lambda transaction: transaction.execute(store.ERASE_OUTBOX, params), owner=user_id)
         return await self._upstream.erase(user_id)
 
     async def export(self, user_id: str, places: Sequence[tuple[str, str]]) -> AsyncIterator[dict[str, Any]]:
@@ -210,7 +210,7 @@ class Outbox(Before):
                 raise TooManyRequests("too many requests wait for the memory system", retry_after=FIRST_PAUSE_MS / 1000)
             await transaction.execute(store.KEEP, params)
 
-        await FencedDatabase(self._database, user_id).write(work)
+        await FencedDatabase(self._database, user_id).write(work, owner=user_id)
 
     async def _work_off(self) -> None:
         while True:
@@ -227,7 +227,7 @@ class Outbox(Before):
         return await self._database.read(lambda transaction: transaction.fetch(sql, params))
 
     async def _write(self, sql: str, params: dict[str, Any]) -> None:
-        await self._database.write(lambda transaction: transaction.execute(sql, params))
+        await self._database.write(lambda transaction: transaction.execute(sql, params), owner=None)
 
     def _in(self, milliseconds: int) -> str:
         return rfc3339(self._clock() + milliseconds)

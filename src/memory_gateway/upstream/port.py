@@ -27,8 +27,10 @@ class UpstreamTraits(Struct, frozen=True):
     ``leaves_out_hidden``: honours ``Caller.hidden``, ``left_out`` and ``hidden_sessions`` (else the gateway filters).
     ``stable_ids``: a memory keeps its id when its session is extracted again.
     ``separates_agents``: builds agent cases and skills per session owner.
-    ``splits_messages``: takes a long text in one message (else the gateway sends a large text file as several).
+    ``splits_messages``: takes a long text in one message (else the gateway sends that of a large document as several).
     ``can_erase``: can forget a user.
+    ``writes_along``: writes `Caller.along` in the transactions that store the messages (else the gateway claims a
+    session before an add and records the add after it, each in a transaction of its own).
     """
 
     shares_files: bool
@@ -38,6 +40,7 @@ class UpstreamTraits(Struct, frozen=True):
     separates_agents: bool
     splits_messages: bool
     can_erase: bool
+    writes_along: bool = False
 
 
 class UpstreamHealth(Struct, frozen=True):
