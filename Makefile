@@ -50,12 +50,14 @@ demo: setup
 serve: setup
 	@$(BIN)/memory-gateway serve $(ARGS)
 
-# Where a real EverOS is installed, a whole run goes on with what concerns it; a run with ARGS is what they say.
+# Where a real EverOS is installed, a whole run includes what needs one; a run with ARGS is what they say.
 test: setup
-	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 ifeq ($(strip $(ARGS)),)
-	@if $(BIN)/python -m tests.everos_live.install --check; then $(MAKE) --no-print-directory test-everos; \
-	else echo "no EverOS is installed (make everos): the tests played back what one had answered"; fi
+	@if $(BIN)/python -m tests.everos_live.install --check; then set -- --everos both; \
+	else echo "no EverOS is installed (make everos): the tests play back what one answered"; fi; \
+	$(BIN)/python -m pytest -n $(JOBS) "$$@"
+else
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 endif
 
 test-everos: setup

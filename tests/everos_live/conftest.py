@@ -1,8 +1,6 @@
 """The gateway, as one starts it, in front of a real EverOS."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -38,15 +36,3 @@ def newcomer(gateway: RunningServer) -> Newcomer:
 @pytest.fixture
 def settle(live_everos: EverosServer) -> Settle:
     return live_everos.settle
-
-
-@pytest.fixture
-def own_gateway(live_everos: EverosServer, tmp_path: Path) -> Iterator[Callable[..., RunningServer]]:
-    """Starts a gateway of the test's own, with these settings."""
-    with ExitStack() as stack:
-
-        def start(**settings: str) -> RunningServer:
-            chosen = {"upstream": "everos", "upstream_url": live_everos.url, **settings}
-            return stack.enter_context(running_server(tmp_path, ADMIN_KEY, **chosen))
-
-        yield start

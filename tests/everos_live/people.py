@@ -32,9 +32,15 @@ def tell(person: Person, text: str, name: str = "talk") -> None:
     flush(person, name)
 
 
+def said(person: Person, content: str | list[dict[str, Any]], at: int | None = None) -> dict[str, Any]:
+    """The body of an add of one message; sent again it is the same message again."""
+    timestamp = system_clock() if at is None else at
+    message = {"sender_id": person.user_id, "role": "user", "timestamp": timestamp, "content": content}
+    return {"conversation_id": chat(person), "messages": [message]}
+
+
 def send(person: Person, content: list[dict[str, Any]]) -> httpx.Response:
-    message = {"sender_id": person.user_id, "role": "user", "timestamp": system_clock(), "content": content}
-    return person.http.post("/memories/add", json={"conversation_id": chat(person), "messages": [message]})
+    return person.http.post("/memories/add", json=said(person, content))
 
 
 def chats(found: Results) -> list[str]:
