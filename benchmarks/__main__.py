@@ -21,6 +21,7 @@ NAMES = (
     "entries_neighbours",
     "service_throughput",
     "everos_live",
+    "postgres",
 )
 
 

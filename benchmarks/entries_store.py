@@ -19,7 +19,7 @@ from msgspec import Struct
 from benchmarks.corpus import vocabulary
 from benchmarks.servers import CACHE, work_folder
 from memory_gateway.kit.clock import rfc3339, system_clock
-from memory_gateway.kit.ids import uuid7_id
+from memory_gateway.kit.ids import OwnedIds, uuid7_id
 from memory_gateway.memory_service.entries.drafts import begun, draft_of
 from memory_gateway.memory_service.entries.nearest import Nearest
 from memory_gateway.memory_service.entries.owners import open_owner
@@ -135,14 +135,16 @@ async def _fill(database: SqliteDatabase, wanted: Wanted) -> None:
 
 
 async def _write(database: SqliteDatabase, nearest: Nearest, user_id: str, texts: list[str]) -> None:
+    new_id = OwnedIds(system_clock)
+
     async def work(transaction: Transaction) -> None:
         owner = await open_owner(transaction, user_id)
         writing = Writing(transaction, owner, nearest)
         now = rfc3339(system_clock())
         for text in texts:
-            draft = draft_of(NewEntry(user_id=user_id, content=text), uuid7_id())
+            draft = draft_of(NewEntry(user_id=user_id, content=text))
             memory, digest = begun(draft.memory, now), digest_of(text)
-            await writing.add(memory, digest, summary_derived=draft.summary_derived)
+            await writing.add(memory, digest, new_id, summary_derived=draft.summary_derived)
         await writing.finish()
 
     await database.write(work)
