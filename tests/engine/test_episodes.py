@@ -18,9 +18,9 @@ from memory_gateway.engine.schemas import (
     SearchRequest,
 )
 from tests.engine.conftest import START_MS, Talk, hidden, open_talk
+from tests.fakes.databases import tables
 
 HALF_HOUR = 30 * 60
-ENGINE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'engine_%'"
 
 
 async def ids(talk: Talk, caller: Caller | None = None) -> list[str]:
@@ -330,13 +330,10 @@ async def test_erasing_a_caller_leaves_the_look_alike_alone(talk: Talk) -> None:
     assert await talk.found("tea") == []
     assert await talk.found("tea", app_id="other") == []
     assert await talk.found("tea", user="anna") == ["anna: tea"]
-    tables = [
-        name
-        for (name,) in await talk.database.fetch(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'engine_%'"
-        )
+    engine_tables = await tables(talk.database, "engine_")
+    spaces = [
+        row for table in engine_tables for row in await talk.database.fetch(f"SELECT DISTINCT space_no FROM {table}")
     ]
-    spaces = [row for table in tables for row in await talk.database.fetch(f"SELECT DISTINCT space_no FROM {table}")]
     assert len(set(spaces)) == 1
 
 

@@ -109,7 +109,7 @@ def test_more_points_are_a_better_score_and_the_middle_is_half(weights: Weights)
 
 def test_only_counted_turns_give_a_share_to_their_neighbours_and_their_segment() -> None:
     weights = msgspec.structs.replace(HYBRID, neighbours=0.1, segment=0.5)
-    links = Links(np.array([-1, 0, 1, -1]), np.array([1, 2, -1, -1]), np.array([0, 0, 0, 1]))
+    links = Links(np.array([-1, 0, 1, -1]), np.array([1, 2, -1, -1]), np.array([0, 0, 0, 1]), 2)
     points = np.array([10.0, 1.0, 4.0, 2.0])
     every = with_context(points, np.array([True, True, True, True]), links, weights)
     shared = [10.1, 2.4, 4.1, 2.0]
@@ -119,7 +119,7 @@ def test_only_counted_turns_give_a_share_to_their_neighbours_and_their_segment()
 
 
 def test_a_segment_of_bad_turns_takes_no_points_away() -> None:
-    links = Links(np.array([-1]), np.array([-1]), np.array([0]))
+    links = Links(np.array([-1]), np.array([-1]), np.array([0]), 1)
     assert with_context(np.array([-3.0]), np.array([True]), links, HYBRID).tolist() == [-3.0]
 
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from memory_gateway.engine import store
 from memory_gateway.engine.columns import BLOCK_TURNS
-from memory_gateway.engine.held_vectors import HeldVectors, as_bytes
+from memory_gateway.engine.held_vectors import HeldVectors, as_bytes, named_model, served_set, stored_model
+from memory_gateway.engine.vector_sets import begin_anew
 from memory_gateway.engine.vectors import Backlog, save_vectors
 from memory_gateway.storage.migrate import migrate
 from memory_gateway.storage.port import NO_PARAMS, Params, Row
@@ -54,18 +55,20 @@ class Shelf:
 
     def space(self, user_id: str) -> int:
         place = {"user_id": user_id, "app_id": "default", "project_id": "default"}
-        drive(self.transaction.execute(store.CREATE_SPACE, place))
-        row = drive(self.transaction.fetch_one(store.FIND_SPACE, place))
-        assert row is not None
-        return int(row[0])
+        ((space_no,),) = drive(self.transaction.fetch(store.CREATE_SPACE, place))
+        return int(space_no)
 
     def append(self, space_no: int, rows: Rows, model: str = MODEL) -> None:
-        row = drive(self.transaction.fetch_one(store.EMBEDDED, {"space_no": space_no}))
+        row = drive(self.transaction.fetch_one(store.VECTOR_SETS, {"space_no": space_no}))
         assert row is not None
-        assert drive(save_vectors(self.transaction, Backlog(space_no, row[1], []), rows, model))
+        assert drive(save_vectors(self.transaction, Backlog(space_no, row[1], [], row[2], row[4]), rows, model))
 
-    def cosines(self, held: HeldVectors, space_no: int, query: Rows, turns: int, model: str = MODEL) -> list[float]:
-        found = drive(held.cosines(self.transaction, space_no, model, query, turns))
+    def begin_anew(self, space_no: int, model: str) -> None:
+        drive(begin_anew(self.transaction, space_no, stored_model(model, DIMENSIONS)))
+
+    def cosines(self, held: HeldVectors, space_no: int, query: Rows, turns: int) -> list[float]:
+        served = drive(served_set(self.transaction, space_no))
+        found = drive(held.cosines(self.transaction, space_no, served, query, turns))
         assert found.shape == (turns,)
         return [float(cosine) for cosine in found]
 
@@ -132,33 +135,35 @@ def test_turns_without_a_vector_have_no_cosine(shelf: Shelf) -> None:
     assert np.isnan(shelf.cosines(HeldVectors(), space_no + 1, rows[0], 1)).all(), "no such space"
 
 
-def test_vectors_of_another_model_and_those_of_the_old_form_are_not_used(shelf: Shelf) -> None:
-    rows = random_rows(2)
-    space_no, old = shelf.space("ann"), shelf.space("old")
-    shelf.append(space_no, rows)
-    held = HeldVectors()
-    assert not np.isnan(shelf.cosines(held, space_no, rows[0], 2)).any()
-    assert np.isnan(shelf.cosines(held, space_no, rows[0], 2, model="m2")).all()
-    shelf.connection.execute(
-        "UPDATE engine_spaces SET embedded_count = 2, embedding_model = :model WHERE space_no = :space_no",
-        {"model": MODEL, "space_no": old},
-    )
-    packed = {"space_no": old, "block_no": 0, "vectors": rows.astype("<f2").tobytes()}
-    drive(shelf.transaction.execute(store.APPEND_VECTORS, packed))
-    assert np.isnan(shelf.cosines(held, old, rows[0], 2)).all()
+def test_what_a_space_remembers_of_its_vectors_names_the_model_that_made_them() -> None:
+    assert named_model(stored_model("bge m3@8 ", 8)) == ("bge m3@8 ", 8)
+    assert named_model("m1") is None, "vectors in the form of an older version are of no use"
 
 
-def test_vectors_made_anew_by_another_model_take_the_place_of_those_held(shelf: Shelf) -> None:
+def test_vectors_of_another_model_take_the_place_of_those_held_when_they_are_as_many(shelf: Shelf) -> None:
     first, second = random_rows(4), random_rows(4, seed=3)
     space_no = shelf.space("ann")
     held = HeldVectors()
     shelf.append(space_no, first)
-    shelf.cosines(held, space_no, first[0], 4)
-    for statement in (store.RESET_VECTORS, store.DELETE_VECTORS):
-        drive(shelf.transaction.execute(statement, {"space_no": space_no}))
-    shelf.append(space_no, second, "m2")
-    found = shelf.cosines(held, space_no, first[0], 4, model="m2")
+    before = shelf.cosines(held, space_no, first[0], 4)
+    shelf.begin_anew(space_no, "m2")
+    assert shelf.cosines(held, space_no, first[0], 4) == before
+    shelf.append(space_no, second[:3], "m2")
+    assert shelf.cosines(held, space_no, first[0], 4) == before
+    shelf.append(space_no, second[3:], "m2")
+    found = shelf.cosines(held, space_no, first[0], 4)
     np.testing.assert_allclose(found, second @ first[0], atol=ROUNDED)
+
+
+def test_vectors_that_a_former_model_makes_once_more_are_not_mistaken_for_those_held(shelf: Shelf) -> None:
+    space_no = shelf.space("ann")
+    held = HeldVectors()
+    query = random_rows(1, seed=9)[0]
+    for seed, model in enumerate(("m1", "m2", "m1", "m2")):
+        shelf.begin_anew(space_no, model)
+        shelf.append(space_no, random_rows(4, seed=seed), model)
+        found = shelf.cosines(held, space_no, query, 4)
+        np.testing.assert_allclose(found, random_rows(4, seed=seed) @ query, atol=ROUNDED)
 
 
 def test_what_another_connection_appends_is_there_at_the_next_search(shelf: Shelf, path: Path) -> None:
@@ -181,7 +186,7 @@ def test_an_older_snapshot_sees_no_more_than_it_holds(shelf: Shelf, path: Path) 
     old, held = Shelf(path), HeldVectors()
     with contextlib.closing(old.connection):
         old.connection.execute("BEGIN")
-        drive(old.transaction.fetch_one(store.EMBEDDED, {"space_no": space_no}))
+        drive(served_set(old.transaction, space_no))
         shelf.append(space_no, rows[3:])
         whole = shelf.cosines(held, space_no, query, len(rows))
         assert not np.isnan(whole).any()
@@ -219,7 +224,7 @@ def test_after_forgetting_the_vectors_are_read_again(shelf: Shelf) -> None:
     shelf.append(space_no, rows)
     held = HeldVectors()
     shelf.cosines(held, space_no, rows[0], 5)
-    drive(shelf.transaction.execute(store.DELETE_VECTORS, {"space_no": space_no}))
+    drive(shelf.transaction.execute("DELETE FROM engine_vectors WHERE space_no = :space_no", {"space_no": space_no}))
     held.forget([space_no])
     assert np.isnan(shelf.cosines(held, space_no, rows[0], 5)).all()
 

@@ -57,6 +57,30 @@ def test_a_new_state_takes_the_place_and_the_room_of_the_old() -> None:
     assert held.get(2)[0] == Box(70)
 
 
+def test_what_has_grown_is_counted_anew_and_pushes_others_out() -> None:
+    class Growing:
+        size = 40
+
+    held, growing = LastUsed[Box | Growing](100), Growing()
+    held.keep(1, Box(40), held.get(1)[1])
+    held.keep(2, growing, held.get(2)[1], "part")
+    growing.size = 70
+    held.recount(2, "part")
+    assert (held.get(1)[0], held.get(2, "part")[0], held._bytes) == (None, growing, 70)
+    growing.size = 101
+    held.recount(2, "part")
+    assert (held.get(2, "part")[0], held._bytes) == (None, 0)
+
+
+def test_parts_of_a_space_are_apart_and_forgotten_together() -> None:
+    held = LastUsed[Box](100)
+    for space_no, part in ((1, "a"), (1, "b"), (2, "a")):
+        held.keep(space_no, Box(len(part) + space_no), held.get(1)[1], part)
+    assert held.get(1)[0] is None
+    held.forget([1])
+    assert (held.get(1, "a")[0], held.get(1, "b")[0], held.get(2, "a")[0]) == (None, None, Box(3))
+
+
 def test_what_was_read_before_something_was_forgotten_is_not_kept() -> None:
     held = LastUsed[Box](100)
     _, era = held.get(1)
@@ -80,7 +104,7 @@ def test_many_threads_leave_the_count_of_bytes_right() -> None:
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(work, range(8)))
-    assert held._bytes == sum(box.size for box in held._held.values()) <= 1_000
+    assert held._bytes == sum(box.size for box, _ in held._held.values()) <= 1_000
 
 
 @pytest.fixture

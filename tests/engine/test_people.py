@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_gateway.engine.people import Naming, Participant, naming
+from memory_gateway.engine.people import Naming, Participant, names_of, naming
 
 
 def named(query: str, *names: str) -> Naming:
     """With participants numbered from 0."""
-    return naming(query, [Participant(number, f"id{number}", name) for number, name in enumerate(names)])
+    people = [Participant(number, f"id{number}", name) for number, name in enumerate(names)]
+    return naming(query, names_of(people))
 
 
 @pytest.mark.parametrize(

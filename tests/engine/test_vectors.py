@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from memory_gateway.embeddings.cosine_scale import CosineScales
+from memory_gateway.engine.held_vectors import stored_model
 from memory_gateway.engine.vectors import VectorWorker, next_backlog
 from memory_gateway.kit.errors import EmbeddingUnavailable
 from memory_gateway.storage.leases import Leases
@@ -97,7 +98,8 @@ async def test_a_restart_goes_on_where_the_last_run_stopped(tmp_path: Path) -> N
     async with open_talk(tmp_path, embedder) as talk:
         await talk.say(*(f"line {number}" for number in range(70)))
         first = worker(talk, embedder, "first")
-        backlog = await talk.database.read(next_backlog)
+        model = stored_model(embedder.model, embedder.dimensions)
+        backlog = await talk.database.read(lambda transaction: next_backlog(transaction, model))
         assert backlog is not None
         await first._embed(backlog)
         assert await worker(talk, embedder, "second").catch_up() == 70 - 32
@@ -125,7 +127,8 @@ async def test_vectors_of_another_model_are_not_compared_with_the_question(tmp_p
         await talk.say("green tea")
         await worker(talk, HashEmbedder(64, "old")).catch_up()
         assert await talk.found("tea", method="hybrid") == ["ann: green tea"]
-        assert await talk.found("leaves of tea", method="vector") == []
+        with pytest.raises(EmbeddingUnavailable, match="the model that the memory's vectors are of cannot be asked"):
+            await talk.search("leaves of tea", method="vector")
 
 
 async def test_a_text_that_the_model_refuses_holds_up_its_own_space_only(tmp_path: Path) -> None:

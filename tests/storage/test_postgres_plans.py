@@ -31,6 +31,7 @@ LIST = re.compile(r"IN \(:(\w+)\)")
 
 # What reads a whole table, and why. Nothing else may.
 WHOLE_TABLES = {
+    "engine.REINDEXED": "counts all there is, for health while the embedding model changes",
     "gateway.attachments.BACKFILL": "once at a start: every resource is compared with its attachment",
     "memory_service.thinking.STATS_OF_ALL": "counts all there is",
     "upstream.COUNT_WAITING": "for the operator: counts what waits, which is little or the upstream is away",

@@ -37,19 +37,50 @@ def choose_embedder(settings: Settings) -> Embedder | None:
             return None if _missing(local_model.PACKAGES) else CachedQueries(_built(settings.data_dir))
 
 
-def _openai(settings: Settings) -> Embedder:
-    from memory_gateway.embeddings.openai import OpenAIEmbedder  # noqa: PLC0415 - the others need no HTTP client
+def embedder_of(settings: Settings, model: str, dimensions: int) -> Embedder | None:
+    """One for a model that vectors were stored of, whatever the settings ask for now; None where it cannot be had.
 
+    A local model if its packages or its built folder are there, else a model of the same endpoint. Loads nothing. An
+    endpoint may answer to a name that it does not know: whoever asks it for vectors compares one.
+    """
+    if not _missing(local_model.PACKAGES) and _is_built_from_the_package(model):
+        return CachedQueries(_built(settings.data_dir))
+    folder = settings.data_dir / "models" / Path(model).name
+    if not _missing(_RUNTIME_PACKAGES) and _is_model_folder(folder, model):
+        return CachedQueries(_from_folder(folder))
+    if settings.embedder == "openai" and settings.embedder_url:
+        name = model.removesuffix(f"@{dimensions}")
+        asked = dimensions if name != model else None
+        return CachedQueries(_endpoint(settings, settings.embedder_url, name, asked))
+    return None
+
+
+def _is_built_from_the_package(model: str) -> bool:
+    try:
+        return model == local_model.model_name()
+    except EmbeddingUnavailable:
+        return False
+
+
+def _is_model_folder(folder: Path, model: str) -> bool:
+    try:
+        return read_card(folder).model == model
+    except (OSError, msgspec.MsgspecError):
+        return False
+
+
+def _openai(settings: Settings) -> Embedder:
     if not settings.embedder_url:
         raise SettingsError("settings: embedder = openai needs embedder_url")
     if not settings.embedder_model:
         raise SettingsError("settings: embedder = openai needs embedder_model")
-    return OpenAIEmbedder(
-        url=settings.embedder_url,
-        model=settings.embedder_model,
-        key=settings.embedder_key,
-        dimensions=settings.embedder_dim,
-    )
+    return _endpoint(settings, settings.embedder_url, settings.embedder_model, settings.embedder_dim)
+
+
+def _endpoint(settings: Settings, url: str, model: str, dimensions: int | None) -> Embedder:
+    from memory_gateway.embeddings.openai import OpenAIEmbedder  # noqa: PLC0415 - the others need no HTTP client
+
+    return OpenAIEmbedder(url=url, model=model, key=settings.embedder_key, dimensions=dimensions)
 
 
 def _from_folder(folder: Path) -> Embedder:

@@ -17,6 +17,7 @@ _SYMBOL = "\u2600-\u27bf\U0001f300-\U0001faff"
 _PART = re.compile(
     rf"(?P<unspaced>[{UNSPACED}]+)|(?P<symbol>[{_SYMBOL}])|(?P<word>[^\W_{UNSPACED}]+(?:'[^\W_{UNSPACED}]+)*)"
 )
+_ASCII_WORD = re.compile("[a-z0-9]+(?:'[a-z0-9]+)*")  # all that `_PART` finds in folded ASCII
 _LATIN_ACCENT = re.compile("[\u0300-\u036f]")
 _STEMMABLE = re.compile("[a-z]{3,}")
 _LONGEST_TERM = 64
@@ -45,7 +46,6 @@ class _English(threading.local):
 _english = _English()
 
 
-@lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
     return str(_english.stemmer.stemWord(word)) if _STEMMABLE.fullmatch(word) else word
 
@@ -58,6 +58,7 @@ def _words(text: str) -> str:
     return normalised(_LATIN_ACCENT.sub("", normalised(folded, "NFD")), "NFC")
 
 
+@lru_cache(maxsize=65_536)
 def _word_term(word: str) -> str:
     bare = word.removesuffix("'s").replace("'", "")
     return _stem(bare)[:_LONGEST_TERM]
@@ -65,8 +66,11 @@ def _word_term(word: str) -> str:
 
 def index_terms(text: str) -> list[str]:
     """Every term under which a text is found, repeats kept. A run of Han gives its characters and its bigrams."""
+    words = _words(text)
+    if words.isascii():
+        return list(map(_word_term, _ASCII_WORD.findall(words)))
     found: list[str] = []
-    for match in _PART.finditer(_words(text)):
+    for match in _PART.finditer(words):
         run = match[0]
         if match.lastgroup == "unspaced":
             found.extend(run)
@@ -78,8 +82,11 @@ def index_terms(text: str) -> list[str]:
 
 def terms(text: str) -> list[str]:
     """The terms a query looks for, repeats kept: bigrams of a Han run, its character where it is only one."""
+    words = _words(text)
+    if words.isascii():
+        return list(map(_word_term, _ASCII_WORD.findall(words)))
     found: list[str] = []
-    for match in _PART.finditer(_words(text)):
+    for match in _PART.finditer(words):
         run = match[0]
         if match.lastgroup == "unspaced" and len(run) > 1:
             found.extend(run[at : at + 2] for at in range(len(run) - 1))

@@ -31,11 +31,12 @@ Mask = NDArray[np.bool_]
 
 class Links(Struct, frozen=True):
     """How the turns of a space hang together: the turns before and after each in its session, -1 where there is none,
-    and its segment."""
+    and its segment, below ``segment_count``."""
 
     previous: Turns
     after: Turns
     segments: Turns
+    segment_count: int
 
 
 class Columns(Struct, frozen=True):
@@ -99,7 +100,8 @@ def links_of(records: Records) -> Links:
     after = np.full(len(records), -1, dtype=np.int64)
     has_previous = np.flatnonzero(previous >= 0)
     after[previous[has_previous]] = has_previous
-    return Links(previous, after, records["segment"].astype(np.int64))
+    segments = records["segment"].astype(np.int64)
+    return Links(previous, after, segments, int(segments.max(initial=-1)) + 1)
 
 
 def after_in_segment(links: Links) -> Turns:

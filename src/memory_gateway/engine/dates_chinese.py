@@ -17,7 +17,7 @@ from memory_gateway.engine.days import (
     weekend_lately,
 )
 
-CHINESE = Readings()
+CHINESE = Readings(lambda text: not text.isascii())
 
 _HAN_DIGITS = {character: number for number, character in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _HAN_NUMBER = "(?<![0-9一二三四五六七八九十])(?:[0-9]{1,3}|[一二两三四五六七八九十]{1,3})"

@@ -18,8 +18,6 @@ from memory_gateway.engine.days import (
     weekend_lately,
 )
 
-ENGLISH = Readings()
-
 _NUMBERS = {
     word: number
     for number, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), start=1)
@@ -46,6 +44,18 @@ _AT = (
 )
 _DAY_OF_MONTH = r"\b(?P<day>[0-9]{1,2})(?P<ordinal>st|nd|rd|th)?"
 _YEAR = r"(?:,? (?:(?:of|in) )?(?:(?P<year>[0-9]{4})(?![0-9])|(?P<which>last|this|next) year\b))?"
+
+_WORD = re.compile("[0-9]|[a-z]+", re.ASCII | re.IGNORECASE)
+_NEEDED = frozenset(
+    """
+    0 1 2 3 4 5 6 7 8 9 jan january feb february mar march apr april may jun june jul july aug august sep sept september
+    oct october nov november dec december mon monday tue tues tuesday wed wednesday thu thur thurs thursday fri friday
+    sat saturday sun sunday spring summer autumn fall winter yesterday today tonight tomorrow morning afternoon evening
+    night day days week weeks weekend weekends month months year years
+    """.split()
+)
+
+ENGLISH = Readings(lambda text: not _NEEDED.isdisjoint(map(str.lower, _WORD.findall(text))))
 
 
 def _count(word: str) -> int | None:

@@ -42,9 +42,13 @@ Reading = Callable[[re.Match[str], Asked], Spans]
 
 
 class Readings:
-    """What the expressions of one language mean. One that gives nothing still takes its words from shorter ones."""
+    """What the expressions of one language mean. One that gives nothing still takes its words from shorter ones.
 
-    def __init__(self) -> None:
+    ``worth_reading`` is true of every text that one of them fits: most queries name no day, and that is soon seen.
+    """
+
+    def __init__(self, worth_reading: Callable[[str], bool]) -> None:
+        self._worth_reading = worth_reading
         self._readings: list[tuple[re.Pattern[str], Reading]] = []
 
     def of(self, expression: str) -> Callable[[Reading], Reading]:
@@ -55,7 +59,7 @@ class Readings:
         return add
 
     def found_in(self, text: str) -> Iterator[tuple[re.Match[str], Reading]]:
-        for pattern, reading in self._readings:
+        for pattern, reading in self._readings if self._worth_reading(text) else ():
             for match in pattern.finditer(text):
                 yield match, reading
 

@@ -57,6 +57,8 @@ def refused(message: str) -> UpstreamRefused:
 
 def parse_filter(node: dict[str, Any]) -> Filter | None:
     """None where nothing is restricted. Raises `UpstreamRefused` (422) naming what is wrong."""
+    if node == {}:
+        return None
     if _breadth(node) > _MOST_CONDITIONS:
         raise refused("filters have too many conditions")
     return _node(node, "filters", 0)

@@ -80,18 +80,21 @@ _COSINE_OF_WORDS = 3.0  # a turn that has no vector yet, and every word of the q
 
 
 class Features(Struct, frozen=True):
-    """What is known of each turn for one query: arrays as long as the space, see `Weights`. Masks count as 0 and 1."""
+    """What is known of each turn for one query: arrays as long as the space, see `Weights`.
+
+    Masks count as 0 and 1; None where it is true of no turn.
+    """
 
     turn: Scores
     window: Scores
     coverage: Scores
     length: Scores
-    speaker: Mask
-    day: Mask
-    period: Mask
-    timed: Mask
-    question: Mask
-    answer: Mask
+    speaker: Mask | None
+    day: Mask | None
+    period: Mask | None
+    timed: Mask | None
+    question: Mask | None
+    answer: Mask | None
     cosine: Scores | None = None  # in spreads, NaN where there is no vector
 
 
@@ -107,13 +110,17 @@ def points_of(features: Features, weights: Weights) -> Scores:
         + weights.window * features.window
         + weights.coverage * features.coverage
         + weights.length * _LOGS[features.length.astype(np.int64)]
-        + weights.speaker * features.speaker
-        + weights.day * features.day
-        + weights.period * features.period
-        + weights.timed * features.timed
-        + weights.question * features.question
-        + weights.answer * features.answer
     )
+    for weight, mask in (
+        (weights.speaker, features.speaker),
+        (weights.day, features.day),
+        (weights.period, features.period),
+        (weights.timed, features.timed),
+        (weights.question, features.question),
+        (weights.answer, features.answer),
+    ):
+        if mask is not None:
+            points += weight * mask
     if features.cosine is not None:
         known = np.where(np.isnan(features.cosine), _COSINE_OF_WORDS * features.coverage, features.cosine)
         points += weights.cosine * known
@@ -124,7 +131,7 @@ def with_context(points: Scores, counted: Mask, links: Links, weights: Weights) 
     """The points with a share of the neighbours' and of the segment's best. Only counted turns give any."""
     own = np.where(counted, points, 0.0)
     shared = points + weights.neighbours * (neighbour(own, links.previous) + neighbour(own, links.after))
-    return shared + weights.segment * segment_best(shared, links.segments, counted)
+    return shared + weights.segment * segment_best(shared, links, counted)
 
 
 def score_of(points: Scores, weights: Weights) -> Scores:

@@ -4,8 +4,11 @@ A vector is stored as bytes of -127..127, scaled so that its largest component f
 products of such numbers are whole and, for vectors of real models, small enough for a float to hold exactly. So a
 cosine does not depend on how many vectors are multiplied at once: the same data give the same ranking, filtered or not.
 
-Vectors of a space are only ever appended, so what is held of a space stays right; what is missing is read.
+Vectors of a set are only ever appended, and the number of a set is never given again in its space. So what is held of
+it stays right; what is missing is read.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -36,6 +39,43 @@ def stored_model(model: str, dimensions: int) -> str:
     return f"{model} {dimensions} {_FORM}"
 
 
+class NamedModel(NamedTuple):
+    """A model as an embedder names it."""
+
+    name: str
+    dimensions: int
+
+
+def named_model(stored: str) -> NamedModel | None:
+    """Whose vectors a space remembers; None where they are in a form of an older version."""
+    if not stored.endswith(f" {_FORM}"):
+        return None
+    name, _, dimensions = stored.removesuffix(f" {_FORM}").rpartition(" ")
+    return NamedModel(name, int(dimensions))
+
+
+class Served(Struct, frozen=True):
+    """The set of vectors that a space is searched by: of its first ``count`` turns."""
+
+    model: str
+    count: int
+    set_no: int
+
+
+async def served_set(transaction: Transaction, space_no: int) -> Served | None:
+    """None while no turn has a vector."""
+    row = await transaction.fetch_one(store.SERVING_SET, {"space_no": space_no})
+    return Served(*row) if row is not None and row[1] else None
+
+
+async def first_vector(transaction: Transaction, space_no: int, served: Served) -> Int8Rows:
+    """As it is stored."""
+    place = {"space_no": space_no, "set_no": served.set_no, "first_block": 0}
+    ((block,), *_) = await transaction.fetch(store.VECTORS_FROM, place)
+    named = named_model(served.model)
+    return np.frombuffer(block, dtype=np.int8)[: named.dimensions if named else None]
+
+
 class _Block(Struct, frozen=True):
     """Vectors of up to `BLOCK_TURNS` neighbouring turns and their lengths."""
 
@@ -43,8 +83,7 @@ class _Block(Struct, frozen=True):
     lengths: NDArray[np.float64]
 
 
-class _Space(Struct, frozen=True):
-    model: str
+class _Set(Struct, frozen=True):
     blocks: list[_Block]
 
     @property
@@ -60,19 +99,23 @@ class HeldVectors:
     """For the spaces last searched. Several threads may ask at once; each brings the transaction it reads in."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._spaces = LastUsed[_Space](most_bytes)
+        self._sets = LastUsed[_Set](most_bytes)
 
-    async def cosines(self, transaction: Transaction, space_no: int, model: str, query: Vector, turns: int) -> Scores:
-        """The cosine of the query and each of the space's ``turns``; NaN for those without a vector of this model."""
+    async def cosines(
+        self, transaction: Transaction, space_no: int, served: Served | None, query: Vector, turns: int
+    ) -> Scores:
+        """The cosine of the query and each of the space's ``turns``; NaN for those without a vector in the set.
+
+        ``query`` is a vector of the set's model.
+        """
         cosines = np.full(turns, np.nan)
-        row = await transaction.fetch_one(store.EMBEDDED, {"space_no": space_no})
-        if row is None or row[0] != stored_model(model, len(query)):
+        if served is None:
             return cosines
-        known = min(int(row[1]), turns)
-        space = await self._space(transaction, space_no, model, known, len(query))
+        known = min(served.count, turns)
+        held = await self._set(transaction, space_no, served.set_no, known, len(query))
         wanted = as_bytes(query).astype(np.float32)
         length = float(np.sqrt(np.square(wanted, dtype=np.float64).sum())) or 1.0
-        for number, block in enumerate(space.blocks):
+        for number, block in enumerate(held.blocks):
             first = number * BLOCK_TURNS
             end = min(first + len(block.rows), known)
             if first < end:
@@ -82,18 +125,18 @@ class HeldVectors:
 
     def forget(self, space_nos: list[int]) -> None:
         """These were erased."""
-        self._spaces.forget(space_nos)
+        self._sets.forget(space_nos)
 
-    async def _space(self, transaction: Transaction, space_no: int, model: str, known: int, dimensions: int) -> _Space:
-        held, era = self._spaces.get(space_no)
-        if held is None or held.model != model:
-            held = _Space(model, [])
+    async def _set(self, transaction: Transaction, space_no: int, set_no: int, known: int, dimensions: int) -> _Set:
+        held, era = self._sets.get(space_no, set_no)
+        if held is None:
+            held = _Set([])
         if held.count < known:
             whole = held.count // BLOCK_TURNS
-            place = {"space_no": space_no, "first_block": whole}
+            place = {"space_no": space_no, "set_no": set_no, "first_block": whole}
             rows = await transaction.fetch(store.VECTORS_FROM, place)
-            held = _Space(model, [*held.blocks[:whole], *(_block(vectors, dimensions) for (vectors,) in rows)])
-            self._spaces.keep(space_no, held, era)
+            held = _Set([*held.blocks[:whole], *(_block(vectors, dimensions) for (vectors,) in rows)])
+            self._sets.keep(space_no, held, era, set_no)
         return held
 
 

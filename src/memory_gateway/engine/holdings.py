@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from memory_gateway.engine import store
-from memory_gateway.storage.port import Database, Transaction
+from memory_gateway.storage.port import Database, Params, Transaction
 
 _PAGE = 500
 
@@ -14,18 +14,21 @@ _PAGE = 500
 async def erase(database: Database, user_id: str) -> list[int]:
     """Forget everything this caller wrote, in every app and project; the spaces that are gone.
 
-    A transaction a table, so that others' writes go on in between; the space's own row is the last to go, so that
+    A transaction a table, so that others' writes go on in between; the space's own rows are the last to go, so that
     an erasure that was cut short finds its way again.
     """
     spaces = [space_no for space_no, _, _ in await database.fetch(store.SPACES_OF_USER, {"user_id": user_id})]
     for space_no in spaces:
+        params = {"user_id": user_id, "space_no": space_no}
         for statement in store.ERASE_SPACE:
-            await database.write(partial(_execute, statement=statement, space_no=space_no))
+            await database.write(partial(_execute, statements=(statement,), params=params), owner=user_id)
+        await database.write(partial(_execute, statements=store.FORGET_SPACE, params=params), owner=user_id)
     return spaces
 
 
-async def _execute(transaction: Transaction, *, statement: str, space_no: int) -> None:
-    await transaction.execute(statement, {"space_no": space_no})
+async def _execute(transaction: Transaction, *, statements: tuple[str, ...], params: Params) -> None:
+    for statement in statements:
+        await transaction.execute(statement, params)
 
 
 async def export(database: Database, user_id: str) -> AsyncIterator[dict[str, Any]]:

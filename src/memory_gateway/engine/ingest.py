@@ -84,7 +84,7 @@ class SessionWriter:
         self._messages: list[dict[str, Any]] = []
         self._turns: list[dict[str, Any]] = []
         self._records: defaultdict[int, bytearray] = defaultdict(bytearray)
-        self._postings: defaultdict[tuple[str, int], bytearray] = defaultdict(bytearray)
+        self._postings: defaultdict[int, dict[str, bytes]] = defaultdict(dict)
         self.closed_any = False
 
     async def write(self, batch: list[Portion]) -> None:
@@ -186,8 +186,9 @@ class SessionWriter:
             prepared.timestamp_ms,
             piece.text_hash,
         )
-        for term, frequency in piece.frequencies.items():
-            self._postings[term, block] += _PACK_POSTING.pack(turn_no, min(frequency, _LONGEST))
+        postings, pack = self._postings[block], _PACK_POSTING.pack
+        for term, frequency in piece.frequencies.items():  # a piece is too short for more of a term than fit
+            postings[term] = postings.get(term, b"") + pack(turn_no, frequency)
 
     def _segment_for(self, prepared: PreparedMessage, piece: Piece) -> _Segment:
         in_trajectory = prepared.message.role == "tool" or bool(prepared.message.tool_calls)
@@ -263,8 +264,9 @@ class SessionWriter:
         await self._transaction.execute_many(
             store.APPEND_POSTINGS,
             (
-                {**space, "term": term, "block_no": block, "postings": bytes(packed)}
-                for (term, block), packed in sorted(self._postings.items())
+                {**space, "term": term, "block_no": block, "postings": packed}
+                for block, postings in self._postings.items()
+                for term, packed in sorted(postings.items())
             ),
         )
         for segment in self._touched.values():
@@ -324,11 +326,12 @@ def _call_json(call: Any) -> dict[str, Any]:
 async def open_space(transaction: Transaction, key: SessionKey) -> int:
     """The number of the caller's space, made when first written."""
     params = {"user_id": key.user_id, "app_id": key.app_id, "project_id": key.project_id}
-    await transaction.execute(store.CREATE_SPACE, params)
     row = await transaction.fetch_one(store.FIND_SPACE, params)
-    if row is None:
-        raise LookupError("the space vanished inside its own transaction")
-    return int(row[0])
+    if row is not None:
+        return int(row[0])
+    ((space_no,),) = await transaction.fetch(store.CREATE_SPACE, params)
+    await transaction.execute(store.NAME_SPACE, {**params, "space_no": space_no})
+    return int(space_no)
 
 
 async def save_cases(transaction: Transaction, space_no: int, segment_no: int, last_ms: int) -> None:

@@ -28,11 +28,8 @@ class ItemPlace(Struct, frozen=True):
         return Reference(number, self.space_no)
 
 
-class ScoredTurn(Struct, frozen=True):
-    """A turn among the query's best, with its score."""
-
-    turn_no: int
-    score: float
+ScoredTurn = tuple[int, float]
+"""The number of a turn among the query's best, and its score."""
 
 
 def iso_time(timestamp_ms: int) -> str:
@@ -61,18 +58,34 @@ def episode_item(place: ItemPlace, segment: Segment, turns: list[Turn], *, partl
     }
 
 
-def fact_items(place: ItemPlace, segment: Segment, turns: list[Turn], best: Sequence[ScoredTurn]) -> list[RawItem]:
-    """The episode's turns that are among the query's best, best first."""
-    said = {turn.turn_no: turn for turn in turns}
-    return [
-        {
-            "id": memory_id(place.owner_id, "af", segment.created_ms, place.reference(scored.turn_no)),
-            "content": said[scored.turn_no].line,
-            "score": scored.score,
+class ReadyEpisode(Struct, frozen=True):
+    """An episode but for its scores. ``facts``: id and content by turn. Searches share it: nobody may write to it."""
+
+    item: RawItem
+    facts: dict[int, tuple[str, str]]
+
+    def scored(self, score: float, best: Sequence[ScoredTurn]) -> RawItem:
+        """The item, its facts those of its turns that are among the query's best, best first."""
+        facts = [
+            {"id": fact[0], "content": fact[1], "score": turn_score}
+            for turn_no, turn_score in best
+            if (fact := self.facts.get(turn_no)) is not None
+        ]
+        return {
+            **self.item,
+            "sender_ids": list(self.item["sender_ids"]),
+            "score": score,
+            "atomic_facts": facts,
         }
-        for scored in best
-        if scored.turn_no in said
-    ]
+
+
+def ready_episode(place: ItemPlace, segment: Segment, turns: list[Turn], *, partly_hidden: bool) -> ReadyEpisode:
+    """Of the turns that may be seen."""
+    facts = {
+        turn.turn_no: (memory_id(place.owner_id, "af", segment.created_ms, place.reference(turn.turn_no)), turn.line)
+        for turn in turns
+    }
+    return ReadyEpisode(episode_item(place, segment, turns, partly_hidden=partly_hidden), facts)
 
 
 def case_item(place: ItemPlace, segment: Segment, case: AgentCase) -> RawItem:

@@ -5,7 +5,7 @@ feature of its own.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from msgspec import Struct
@@ -39,6 +39,10 @@ class Participant(Struct, frozen=True):
     name: str
 
 
+Names = Mapping[str, frozenset[int]]
+"""Whom each name means, by participant number: full names, and first names that only one of them has."""
+
+
 class Naming(Struct, frozen=True):
     """A query without the participants' names, and the one whom it names, None for none or several."""
 
@@ -46,11 +50,13 @@ class Naming(Struct, frozen=True):
     speaker: int | None
 
 
-def naming(query: str, participants: Iterable[Participant]) -> Naming:
+def naming(query: str, names: Names) -> Naming:
     """Who is named, the longest name first where one holds another. A query of names alone stays whole."""
     text = collapse(normalised(query, "NFKC"))[: len(query)]  # a character may become many, but none is worth it
-    lowered = "".join(map(_lower, text))
-    bearers = {name: bearing for name, bearing in _bearers(participants).items() if name in lowered}
+    lowered = _lowered(text)
+    bearers = {name: bearing for name, bearing in names.items() if name in lowered}
+    if not bearers:
+        return Naming(query, None)
     found: set[int] = set()
     taken = bytearray(len(text))
     for name in sorted(bearers, key=len, reverse=True):
@@ -82,6 +88,10 @@ def _joined(text: str, at: int) -> bool:
     return 0 < at < len(text) and bool(_OF_A_WORD.match(text[at - 1]) and _OF_A_WORD.match(text[at]))
 
 
+def _lowered(text: str) -> str:
+    return text.lower() if text.isascii() else "".join(map(_lower, text))
+
+
 @lru_cache(maxsize=4096)
 def _lower(character: str) -> str:
     """One character for one, so that places stay."""
@@ -89,8 +99,8 @@ def _lower(character: str) -> str:
     return lower if len(lower) == 1 else character
 
 
-def _bearers(participants: Iterable[Participant]) -> dict[str, set[int]]:
-    """Whom each name means: full names, and first names that only one of them has."""
+def names_of(participants: Iterable[Participant]) -> Names:
+    """The names of these people, each as a query has it in lower case."""
     whole: dict[str, set[int]] = {}
     first: dict[str, set[int]] = {}
     for participant in participants:
@@ -100,7 +110,8 @@ def _bearers(participants: Iterable[Participant]) -> dict[str, set[int]]:
             word = name.split()[0]
             if len(word) >= _SHORTEST_FIRST_NAME and _is_name(word):
                 first.setdefault(word, set()).add(participant.participant_no)
-    return {word: bearing for word, bearing in first.items() if len(bearing) == 1} | whole
+    own = {word: bearing for word, bearing in first.items() if len(bearing) == 1}
+    return {name: frozenset(bearing) for name, bearing in (own | whole).items()}
 
 
 def _is_name(name: str) -> bool:
@@ -109,7 +120,7 @@ def _is_name(name: str) -> bool:
 
 @lru_cache(maxsize=65_536)
 def _plain(name: str) -> str:
-    return "".join(map(_lower, collapse(normalised(name, "NFKC"))))
+    return _lowered(collapse(normalised(name, "NFKC")))
 
 
 def _says_something(text: str) -> bool:

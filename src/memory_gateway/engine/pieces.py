@@ -190,7 +190,7 @@ def _sentence_ends(text: str) -> Iterator[int]:
 
 def split_sentences(text: str) -> list[str]:
     """Sentences in order, trimmed, none empty. Understands Latin and Han full stops and line ends."""
-    return [part for part in (raw.strip() for raw in _SENTENCE_END.split(text)) if part]
+    return list(filter(None, map(str.strip, _SENTENCE_END.split(text))))
 
 
 def text_hash(text: str) -> int:

@@ -1,19 +1,17 @@
 """From features to a ranking: which turns, and through them which segments, answer a query."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from memory_gateway.embeddings.cosine_scale import CosineScale
 from memory_gateway.engine import store
 from memory_gateway.engine.analysis import content_terms
-from memory_gateway.engine.columns import Mask, Scores, after_in_segment
-from memory_gateway.engine.cues import QUESTION, TIMED, asks_for_time
+from memory_gateway.engine.columns import Mask, Scores
+from memory_gateway.engine.cues import asks_for_time
 from memory_gateway.engine.dates import periods
 from memory_gateway.engine.fusion import (
     DENSE_CANDIDATES,
@@ -29,21 +27,13 @@ from memory_gateway.engine.fusion import (
     with_exact,
 )
 from memory_gateway.engine.held import Held
-from memory_gateway.engine.held_vectors import HeldVectors, Vector
+from memory_gateway.engine.held_vectors import HeldVectors, Served, Vector, served_set
 from memory_gateway.engine.items import ScoredTurn
 from memory_gateway.engine.people import Naming, naming
 from memory_gateway.engine.pieces import split_text, text_hash
-from memory_gateway.engine.recall import SpaceView, load_participants, load_postings
+from memory_gateway.engine.recall import SpaceView
 from memory_gateway.engine.schemas import Method
-from memory_gateway.engine.scoring import (
-    Term,
-    bm25,
-    bm25_and_coverage,
-    both_windows,
-    neighbour,
-    seen_term,
-    window_mean,
-)
+from memory_gateway.engine.scoring import Words, both_windows, window_mean, words_of
 from memory_gateway.engine.segments import Turn
 from memory_gateway.kit.text import fold
 from memory_gateway.storage.port import Transaction
@@ -63,7 +53,7 @@ _DAYS_AFTER_A_PERIOD = 14
 
 
 class Meaning(Struct, frozen=True):
-    """A question's vector by a model, and what its cosines say under that model."""
+    """A question's vector by a model, named as spaces remember it, and what its cosines say under that model."""
 
     vector: Vector
     model: str
@@ -71,14 +61,33 @@ class Meaning(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True):
-    """A question and how it is to be answered. ``meaning`` is None without an embedder."""
+    """A question and how it is to be answered.
+
+    ``meanings`` by model; None for a model that cannot be asked, and none at all where words alone shall answer.
+    """
 
     text: str
     method: Method
-    meaning: Meaning | None
+    meanings: Mapping[str, Meaning | None]
     radius: float
     now_ms: int
     min_score: float = 0.0
+
+
+class OtherModel(Exception):
+    """A space is searched by vectors of a model that the query was not embedded with."""
+
+    def __init__(self, model: str, space_no: int) -> None:
+        super().__init__(model)
+        self.model = model
+        self.space_no = space_no
+
+
+class _Near(Struct, frozen=True):
+    """The cosines of the windows that hold each turn, and what they say."""
+
+    cosines: Scores
+    scale: CosineScale
 
 
 class RankedSegment(Struct, frozen=True):
@@ -86,18 +95,23 @@ class RankedSegment(Struct, frozen=True):
 
     segment_no: int
     score: float
-    turns: tuple[ScoredTurn, ...]
+    turns: Sequence[ScoredTurn]
 
 
-async def rank(transaction: Transaction, view: SpaceView, query: Query, held: Held) -> Iterator[RankedSegment]:
-    """The segments that answer the query, best first; the same for the same data, always."""
-    if not view.visible.any():
+async def rank(
+    transaction: Transaction, view: SpaceView, query: Query, held: Held, named: Naming | None = None
+) -> Iterator[RankedSegment]:
+    """The segments that answer the query, best first; the same for the same data, always.
+
+    ``named``: what `named_in` says of the query, where it was asked before. Raises `OtherModel`.
+    """
+    if view.is_empty:
         return iter(())
-    cosines = await _cosines(transaction, view, query, held.vectors)
+    near = await _near(transaction, view, query, held.vectors)
     if query.method == "vector":
-        return _by_segment(view, _by_meaning(view, query, cosines), 0.0)
-    named = await named_in(transaction, view, query.text[:QUERY_CHARS])
-    ranking = _Ranking(transaction, view, query, named, cosines)
+        return _by_segment(view, _by_meaning(view, query, near), 0.0)
+    named = named or await named_in(transaction, view, query.text[:QUERY_CHARS])
+    ranking = _Ranking(transaction, view, query, named, near)
     wanted = _terms(named.rest)
     scores = await ranking.scores(wanted)
     if query.method == "agentic" and (more := await ranking.expansion(wanted, scores)):
@@ -107,28 +121,37 @@ async def rank(transaction: Transaction, view: SpaceView, query: Query, held: He
 
 async def named_in(transaction: Transaction, view: SpaceView, text: str) -> Naming:
     """Whom the text names of those who speak in what may be seen."""
-    seen = set(np.flatnonzero(np.bincount(view.columns.speakers[view.visible])).tolist())
-    everybody = await load_participants(transaction, view.space_no) if seen else []
-    return naming(text, [one for one in everybody if one.participant_no in seen])
+    return naming(text, await view.names(transaction))
 
 
-async def _cosines(transaction: Transaction, view: SpaceView, query: Query, held: HeldVectors) -> Scores | None:
-    """Of the windows that hold each turn."""
-    meaning = query.meaning
-    if meaning is None or query.method == "keyword":
+async def _near(transaction: Transaction, view: SpaceView, query: Query, held: HeldVectors) -> _Near | None:
+    """None where words alone shall answer."""
+    if not query.meanings or query.method == "keyword":
         return None
-    turns = len(view.columns)
-    own = await held.cosines(transaction, view.space_no, meaning.model, meaning.vector, turns)
+    served = await served_set(transaction, view.space_no)
+    meaning = _meaning_for(view.space_no, served, query)
+    if meaning is None:
+        return None
+    own = await held.cosines(transaction, view.space_no, served, meaning.vector, len(view.columns))
     own[~view.visible] = np.nan
-    after = after_in_segment(view.columns.links)
+    after = view.after
     # where nothing else tells of a turn, the vector made with a deleted one is better than none
     own[view.follows_deleted & ~np.isnan(np.append(own, np.nan)[after])] = np.nan
-    return both_windows(own, after)
+    return _Near(both_windows(own, after), meaning.scale)
 
 
-def _by_meaning(view: SpaceView, query: Query, cosines: Scores | None) -> Scores:
+def _meaning_for(space_no: int, served: Served | None, query: Query) -> Meaning | None:
+    """By the model of the space's vectors; where it has none, by any."""
+    if served is None:
+        return next(filter(None, query.meanings.values()), None)
+    if served.model not in query.meanings:
+        raise OtherModel(served.model, space_no)
+    return query.meanings[served.model]
+
+
+def _by_meaning(view: SpaceView, query: Query, near: _Near | None) -> Scores:
     """The cosines themselves, from the radius on."""
-    known = np.zeros(len(view.columns)) if cosines is None else np.nan_to_num(cosines, nan=0.0)
+    known = np.zeros(len(view.columns)) if near is None else np.nan_to_num(near.cosines, nan=0.0)
     found = np.where(view.visible & (known >= query.radius), known, 0.0)
     return with_exact(found, _exact(view, query))
 
@@ -136,9 +159,12 @@ def _by_meaning(view: SpaceView, query: Query, cosines: Scores | None) -> Scores
 def _exact(view: SpaceView, query: Query) -> Mask:
     """The turns that are the query's text, or together are: a long message is as many turns as it has pieces."""
     columns, after = view.columns, view.columns.links.after
-    exact = np.zeros(len(columns), dtype=bool)
     first, *others = [np.uint64(text_hash(part)) for part in split_text(query.text) or [query.text]]
-    starts = ends = np.flatnonzero((columns.text_hashes == first) & view.visible)
+    starts = np.flatnonzero(columns.text_hashes == first)
+    if not len(starts):  # nearly always
+        return view.nothing
+    exact = np.zeros(len(columns), dtype=bool)
+    starts = ends = starts[view.visible[starts]]
     for part in others:
         ends = after[ends]
         goes_on = (ends >= 0) & (columns.text_hashes[ends] == part) & view.visible[ends]
@@ -150,27 +176,21 @@ def _exact(view: SpaceView, query: Query) -> Mask:
     return exact
 
 
-class _Words(Struct, frozen=True):
-    """BM25 of the turns, names and all; BM25 of the windows around them; how much of the query stands there."""
-
-    turn: Scores
-    window: Scores
-    coverage: Scores
-
-
 class _Ranking:
-    """One query on one space. ``cosines`` is None where words alone shall answer."""
+    """One query on one space. ``near`` is None where words alone shall answer."""
 
     def __init__(
-        self, transaction: Transaction, view: SpaceView, query: Query, named: Naming, cosines: Scores | None
+        self, transaction: Transaction, view: SpaceView, query: Query, named: Naming, near: _Near | None
     ) -> None:
         self._transaction = transaction
         self._view = view
         self._query = query
         self._named = named
-        self._cosines = cosines
+        self._cosines = None if near is None else near.cosines
         self._exact = _exact(view, query)
-        self._known: dict[str, Term] = {}
+        self._in_time = self._said_in_time()
+        self._spreads = None if near is None else self._standardised(near)
+        self._nearest = self._near_in_meaning()
 
     async def scores(self, wanted: frozenset[str]) -> Scores:
         """The score of each turn for these terms, 0 for a turn that does not answer or may not be seen."""
@@ -183,86 +203,71 @@ class _Ranking:
         points = with_context(points_of(features, weights), counted, self._view.columns.links, weights)
         return with_exact(np.where(counted, score_of(points, weights), 0.0), self._exact)
 
-    def _features(self, words: _Words) -> Features:
-        view, asked = self._view, self._query.text
-        cues = view.columns.cues
-        question = (cues & QUESTION) > 0
-        nothing = np.zeros(len(cues), dtype=bool)
+    def _features(self, words: Words) -> Features:
+        view, speaker = self._view, self._named.speaker
         day, period = self._in_time
         return Features(
             turn=words.turn,
             window=words.window,
             coverage=words.coverage,
             length=view.columns.lengths,
-            speaker=nothing if self._named.speaker is None else view.columns.speakers == self._named.speaker,
+            speaker=None if speaker is None else view.columns.speakers == speaker,
             day=day,
             period=period,
-            timed=(cues & TIMED) > 0 if asks_for_time(asked) else nothing,
-            question=question,
-            answer=neighbour((question & view.visible).astype(np.float64), view.columns.links.previous) > 0,
-            cosine=self._standardised,
+            timed=view.timed if asks_for_time(self._query.text) else None,
+            question=view.questions,
+            answer=view.answers,
+            cosine=self._spreads,
         )
 
-    @cached_property
-    def _standardised(self) -> Scores | None:
+    def _standardised(self, near: _Near) -> Scores:
         """The cosines in spreads; below the radius they may speak against a turn, but not for it."""
-        if self._cosines is None or self._query.meaning is None:
-            return None
-        spreads = standardised(self._cosines, self._query.meaning.scale)
-        return np.where(self._cosines < self._query.radius, np.minimum(spreads, 0.0), spreads)
+        spreads = standardised(near.cosines, near.scale)
+        return np.where(near.cosines < self._query.radius, np.minimum(spreads, 0.0), spreads)
 
-    @cached_property
-    def _in_time(self) -> tuple[Mask, Mask]:
+    def _said_in_time(self) -> tuple[Mask | None, Mask | None]:
         """Which turns were said on a day that the query names, and which in the time it names or soon after."""
+        named = periods(self._query.text[:_DATED_CHARS], self._query.now_ms, self._view.years)
+        if not named:
+            return None, None
         times = self._view.columns.times
         day, period = np.zeros(len(times), dtype=bool), np.zeros(len(times), dtype=bool)
-        seen = times[self._view.visible]
-        years = range(_year(int(seen.min())), _year(int(seen.max())) + 1)
-        for named in periods(self._query.text[:_DATED_CHARS], self._query.now_ms, years):
-            before, after = (1, _DAYS_AFTER_A_DAY) if named.is_day else (0, _DAYS_AFTER_A_PERIOD)
-            period |= (times >= named.start_ms - before * _DAY_MS) & (times < named.end_ms + after * _DAY_MS)
-            if named.is_day:
-                day |= (times >= named.start_ms) & (times < named.end_ms)
+        for one in named:
+            before, after = (1, _DAYS_AFTER_A_DAY) if one.is_day else (0, _DAYS_AFTER_A_PERIOD)
+            period |= (times >= one.start_ms - before * _DAY_MS) & (times < one.end_ms + after * _DAY_MS)
+            if one.is_day:
+                day |= (times >= one.start_ms) & (times < one.end_ms)
         return day, period
 
-    @cached_property
-    def _nearest(self) -> Mask:
+    def _near_in_meaning(self) -> Mask:
         """The turns nearest in meaning; none where words alone shall answer."""
+        if self._cosines is None:
+            return self._view.nothing
         best = np.zeros(len(self._view.columns), dtype=bool)
-        if self._cosines is not None:
-            near = np.where(self._view.visible & (self._cosines >= self._query.radius), self._cosines, np.nan)
-            best[strongest(near, DENSE_CANDIDATES)] = True
+        near = np.where(self._view.visible & (self._cosines >= self._query.radius), self._cosines, np.nan)
+        best[strongest(near, DENSE_CANDIDATES)] = True
         return best
 
     def _in_segments_of(self, answers: Mask) -> Mask:
         """Turns of segments in which at least one turn answers by itself: a neighbour alone makes no hit."""
-        segments = self._view.columns.links.segments
-        held = np.zeros(int(segments.max()) + 1, dtype=bool)
+        links = self._view.columns.links
+        segments = links.segments
+        held = np.zeros(links.segment_count, dtype=bool)
         held[segments[answers]] = True
         return np.asarray(held[segments], dtype=bool)
 
-    async def _words(self, wanted: frozenset[str]) -> _Words:
+    async def _words(self, wanted: frozenset[str]) -> Words:
         if not wanted:
             literal = await self._literal()
-            return _Words(literal, literal, literal)
-        view, lengths, links = self._view, self._view.columns.lengths, self._view.columns.links
+            return Words(literal, literal, literal)
+        view = self._view
         whole = _terms(self._query.text[:QUERY_CHARS]) | wanted
-        known = {term: await self._term(term) for term in sorted(whole)}
-        terms = [known[term] for term in sorted(wanted)]
-        if not any(len(turns) for turns, _ in terms):
-            terms = list(known.values())  # the names are all that anybody said
-        around, covered = bm25_and_coverage(terms, lengths, links, view.visible)
-        return _Words(
-            turn=bm25(list(known.values()), lengths, view.visible),
-            window=window_mean(around, links, view.visible),
-            coverage=covered,
-        )
-
-    async def _term(self, term: str) -> Term:
-        if term not in self._known:
-            postings = await load_postings(self._transaction, self._view.space_no, term)
-            self._known[term] = seen_term(postings, self._view.visible)
-        return self._known[term]
+        terms = {term: await view.evidence(self._transaction, term) for term in sorted(whole)}
+        # where nothing else was ever said, the names count as well
+        only_names = not any(terms[term].turns for term in wanted)
+        near = [only_names or term in wanted for term in terms]
+        words = words_of(list(terms.values()), near, len(view.columns))
+        return structs.replace(words, window=window_mean(words.window, view.norms, view.columns.links))
 
     async def _literal(self) -> Scores:
         """A query of symbols alone has no terms: the turns that hold it as it stands."""
@@ -279,8 +284,8 @@ class _Ranking:
         """Terms that the best episodes of the first round share and the query lacks: the second round's."""
         best = islice(_by_segment(self._view, scores, 0.0), _EXPANSION_EPISODES)
         shared: Counter[str] = Counter()
-        for turn in (turn for segment in best for turn in segment.turns[:_EXPANSION_TURNS]):
-            params = {"space_no": self._view.space_no, "first": turn.turn_no, "end": turn.turn_no + 1}
+        for turn_no in (turn_no for segment in best for turn_no, _ in segment.turns[:_EXPANSION_TURNS]):
+            params = {"space_no": self._view.space_no, "first": turn_no, "end": turn_no + 1}
             for row in await self._transaction.fetch(store.TURN_RANGE, params):
                 shared.update(sorted(set(content_terms(Turn(*row).text))))
         telling = [term for term, count in shared.most_common() if count > 1 and term not in wanted]
@@ -291,19 +296,17 @@ def _terms(text: str) -> frozenset[str]:
     return frozenset(content_terms(text)[:_QUERY_TERMS])
 
 
-def _year(epoch_ms: int) -> int:
-    return datetime.fromtimestamp(epoch_ms / 1000, UTC).year
-
-
 def _by_segment(view: SpaceView, scores: Scores, least: float) -> Iterator[RankedSegment]:
     ranked = strongest(scores, _TURNS_RANKED)
-    ranked = ranked[scores[ranked] >= least]
-    numbers = view.columns.links.segments[ranked]
-    segments, first = np.unique(numbers, return_index=True)
-    order = np.argsort(first)
+    points = scores[ranked]
+    if least:
+        ranked, points = ranked[points >= least], points[points >= least]
+    numbers, values = view.columns.links.segments[ranked].tolist(), points.tolist()
     best: defaultdict[int, list[ScoredTurn]] = defaultdict(list)
-    for turn_no, segment_no in zip(ranked[:FACT_CANDIDATES].tolist(), numbers[:FACT_CANDIDATES].tolist(), strict=True):
-        best[segment_no].append(ScoredTurn(turn_no, float(scores[turn_no])))
-    for place in order:
-        segment_no = int(segments[place])
-        yield RankedSegment(segment_no, float(scores[ranked[first[place]]]), tuple(best.get(segment_no, ())))
+    for segment_no, turn_no, score in zip(numbers, ranked[:FACT_CANDIDATES].tolist(), values, strict=False):
+        best[segment_no].append((turn_no, score))
+    found: set[int] = set()
+    for segment_no, score in zip(numbers, values, strict=True):
+        if segment_no not in found:
+            found.add(segment_no)
+            yield RankedSegment(segment_no, score, best.get(segment_no, []))

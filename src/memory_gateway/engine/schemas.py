@@ -1,9 +1,11 @@
 """EverOS's request and reply shapes, as observed on a real server: the common language of every upstream."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from memory_gateway.storage.port import Transaction
 
 ContentType = Literal["text", "image", "audio", "doc", "pdf", "html", "email"]
 Role = Literal["user", "assistant", "tool"]
@@ -158,6 +160,18 @@ class MemoryKey(Struct, frozen=True):
     memory_id: str
 
 
+class Along(Protocol):
+    """What a caller writes together with its messages, so that both are stored or neither."""
+
+    async def before(self, transaction: Transaction) -> None:
+        """In the first transaction, before any message. What is raised here refuses the messages."""
+        ...
+
+    async def after(self, transaction: Transaction) -> None:
+        """In the last one, after all of them: mostly the same."""
+        ...
+
+
 class Caller(Struct, frozen=True):
     """Who is behind a request, told in process and never read from a request's body.
 
@@ -166,6 +180,7 @@ class Caller(Struct, frozen=True):
     itself wrote: only those and files under the configured roots are ever opened.
     ``hidden`` memories and every turn they stand on are left out, whatever is made from those turns later;
     ``left_out`` memories are merely not returned; ``hidden_sessions`` are left out whole.
+    ``along`` is written with the messages of an add, where the upstream's traits say that it does so.
     """
 
     user_id: str | None = None
@@ -174,3 +189,4 @@ class Caller(Struct, frozen=True):
     left_out: frozenset[MemoryKey] = frozenset()
     hidden_sessions: frozenset[str] = frozenset()
     shared_agents: bool = False
+    along: Along | None = None

@@ -1,26 +1,26 @@
 """One search: owner and filter choose the segments, the ranking orders them, items are made of the best."""
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-import numpy as np
 from msgspec import UNSET, Struct, structs
 
 from memory_gateway.engine import store
 from memory_gateway.engine.cases import SKILL_CASES, AgentCase
 from memory_gateway.engine.filters import Filter, parse_filter, plain_session
 from memory_gateway.engine.held import Held
+from memory_gateway.engine.held_episodes import segments_numbered, turns_of
 from memory_gateway.engine.items import (
     ItemPlace,
+    ReadyEpisode,
     case_item,
-    episode_item,
-    fact_items,
+    ready_episode,
     skill_item,
     unprocessed_item,
 )
+from memory_gateway.engine.people import Naming
 from memory_gateway.engine.ranking import QUERY_CHARS, Query, RankedSegment, named_in, rank
 from memory_gateway.engine.recall import (
     Concealed,
@@ -29,11 +29,9 @@ from memory_gateway.engine.recall import (
     concealed_elsewhere,
     concealed_of,
     segments_within,
-    view_of,
 )
 from memory_gateway.engine.schemas import Caller, MemoryKey, RawItem, SearchReply, SearchRequest
 from memory_gateway.engine.segments import Turn
-from memory_gateway.storage.lists import with_list
 from memory_gateway.storage.port import Reads, Transaction
 
 MOST_EPISODES = 100
@@ -109,62 +107,75 @@ async def load_segments(transaction: Transaction, scope: Scope) -> dict[int, Seg
     return {segment.segment_no: segment for segment in found}
 
 
-async def _numbered(transaction: Transaction, scope: Scope, numbers: list[int]) -> dict[int, Segment]:
-    """These segments of the scope, in one statement however many they are."""
-    if scope.segments is not None:
-        return scope.segments
-    sql, params = with_list(store.SEGMENTS_NUMBERED, "segment_nos", numbers)
-    rows = await transaction.fetch(sql, {"space_no": scope.space_no, **params})
-    return {row[0]: Segment(*row) for row in rows}
+class Opened(Struct, frozen=True):
+    """The caller's own space, opened for one request: what may be seen, whom the query names there, and which episodes
+    are not to be in the answer."""
+
+    scope: Scope
+    view: SpaceView
+    named: Naming
+    left_out: frozenset[str]
 
 
-async def _turns_of(transaction: Transaction, scope: Scope, numbers: list[int]) -> dict[int, list[Turn]]:
-    sql, params = with_list(store.TURNS_OF_SEGMENTS, "segment_nos", numbers)
-    turns: defaultdict[int, list[Turn]] = defaultdict(list)
-    for row in await transaction.fetch(sql, {"space_no": scope.space_no, **params}):
-        turns[row[1]].append(Turn(*row))
-    return turns
-
-
-async def search(
-    transaction: Transaction, request: SearchRequest, query: Query, caller: Caller, held: Held
-) -> SearchReply:
-    """Answer one request on one snapshot."""
-    of_agent = request.agent_id is not UNSET
-    session_id = plain_session(filters_of(request))
-    reply = SearchReply()
-    for scope in await _scopes(transaction, request, caller):
-        if of_agent:
-            found = await cases_within(transaction, scope)
-            view = await _view(transaction, scope, sorted(found), held)
-            scores = {one.segment_no: one.score for one in await rank(transaction, view, query, held)}
-            cases, skills = await _agent_items(transaction, scope, found, scores, caller)
-            reply.agent_cases.extend(cases)
-            reply.agent_skills.extend(skills)
-        else:
-            view = await _episodes_view(transaction, scope, caller, held)
-            ranked = await rank(transaction, view, query, held)
-            reply.episodes.extend(await _episodes(transaction, scope, ranked, request.top_k, caller))
-        if session_id is not None and scope.place.space_no is None:
-            concealed = await concealed_of(transaction, scope.space_no, caller) if of_agent else scope.concealed
-            words = structs.replace(scope, concealed=concealed)
-            reply.unprocessed_messages.extend(await unprocessed(transaction, words, session_id))
-    if of_agent:
-        _cut_agent_items(reply, request.top_k)
-    return reply
-
-
-async def to_embed(transaction: Transaction, request: SearchRequest, caller: Caller, held: Held) -> str:
-    """The query without the names of those who speak in what it may see of the caller's own space."""
-    text = request.query[:QUERY_CHARS]
+async def open_for(transaction: Transaction, request: SearchRequest, caller: Caller, held: Held) -> Opened | None:
+    """Before the query is embedded: without the names of those who speak in what it may see of the own space."""
     for scope in await _scopes(transaction, request, caller):
         if scope.place.space_no is None:
             if request.agent_id is UNSET:
                 view = await _episodes_view(transaction, scope, caller, held)
             else:
-                view = await _view(transaction, scope, sorted(await cases_within(transaction, scope)), held)
-            return (await named_in(transaction, view, text)).rest
-    return text
+                cases = await cases_within(transaction, scope)
+                view = await held.views.of(transaction, scope.space_no, sorted(cases), scope.concealed)
+            named = await named_in(transaction, view, request.query[:QUERY_CHARS])
+            return Opened(scope, view, named, frozenset(_left_out(caller)))
+    return None
+
+
+async def search(
+    transaction: Transaction,
+    request: SearchRequest,
+    query: Query,
+    caller: Caller,
+    held: Held,
+    *,
+    opened: Opened | None = None,
+) -> SearchReply:
+    """Answer one request on one snapshot. ``opened`` on another snapshot spares opening the space again."""
+    if request.agent_id is not UNSET:
+        return await _search_agent(transaction, request, query, caller, held)
+    if opened is None or not await _is_unchanged(transaction, opened, held):
+        opened = await open_for(transaction, request, caller, held)
+    reply = SearchReply()
+    if opened is not None:
+        ranked = await rank(transaction, opened.view, query, held, opened.named)
+        most = MOST_EPISODES if request.top_k == -1 else request.top_k
+        reply.episodes.extend(await _episodes(transaction, opened, ranked, most, held))
+        if (session_id := plain_session(filters_of(request))) is not None:
+            reply.unprocessed_messages.extend(await unprocessed(transaction, opened.scope, session_id))
+    return reply
+
+
+async def _is_unchanged(transaction: Transaction, opened: Opened, held: Held) -> bool:
+    return await held.columns.of(transaction, opened.scope.space_no) is opened.view.columns
+
+
+async def _search_agent(
+    transaction: Transaction, request: SearchRequest, query: Query, caller: Caller, held: Held
+) -> SearchReply:
+    session_id = plain_session(filters_of(request))
+    reply = SearchReply()
+    for scope in await _scopes(transaction, request, caller):
+        found = await cases_within(transaction, scope)
+        view = await held.views.of(transaction, scope.space_no, sorted(found), scope.concealed)
+        scores = {one.segment_no: one.score for one in await rank(transaction, view, query, held)}
+        cases, skills = await _agent_items(transaction, scope, found, scores, caller)
+        reply.agent_cases.extend(cases)
+        reply.agent_skills.extend(skills)
+        if session_id is not None and scope.place.space_no is None:
+            words = structs.replace(scope, concealed=await concealed_of(transaction, scope.space_no, caller))
+            reply.unprocessed_messages.extend(await unprocessed(transaction, words, session_id))
+    _cut_agent_items(reply, request.top_k)
+    return reply
 
 
 async def _scopes(transaction: Transaction, request: SearchRequest, caller: Caller) -> list[Scope]:
@@ -182,42 +193,41 @@ async def _episodes_view(transaction: Transaction, scope: Scope, caller: Caller,
     owned: list[int] | None = None
     if scope.segments is not None:
         owned = [number for number, segment in scope.segments.items() if owns(segment, scope.place, caller)]
-    return await _view(transaction, scope, owned, held)
-
-
-async def _view(transaction: Transaction, scope: Scope, kept: list[int] | None, held: Held) -> SpaceView:
-    columns = await held.columns.of(transaction, scope.space_no)
-    return view_of(scope.space_no, columns, None if kept is None else np.array(kept, dtype=np.int64), scope.concealed)
+    return await held.views.of(transaction, scope.space_no, owned, scope.concealed)
 
 
 async def _episodes(
-    transaction: Transaction, scope: Scope, ranked: Iterator[RankedSegment], top_k: int, caller: Caller
+    transaction: Transaction, opened: Opened, ranked: Iterator[RankedSegment], most: int, held: Held
 ) -> list[RawItem]:
-    left_out = {key.memory_id for key in caller.left_out if key.memory_type == "episode"}
-    most = MOST_EPISODES if top_k == -1 else top_k
     items: list[RawItem] = []
     while len(items) < most and (best := list(islice(ranked, most - len(items)))):
-        numbers = [one.segment_no for one in best]
-        segments, turns = await _numbered(transaction, scope, numbers), await _turns_of(transaction, scope, numbers)
-        found = [_scored_episode(scope, one, segments[one.segment_no], turns[one.segment_no]) for one in best]
-        items += [item for item in found if item is not None and item["id"] not in left_out]
+        ready = await _ready(transaction, opened, [one.segment_no for one in best], held)
+        found = [ready[one.segment_no].scored(one.score, one.turns) for one in best if one.segment_no in ready]
+        items += [item for item in found if item["id"] not in opened.left_out]
     return items
+
+
+def _left_out(caller: Caller) -> Iterator[str]:
+    return (key.memory_id for key in caller.left_out if key.memory_type == "episode")
+
+
+async def _ready(transaction: Transaction, opened: Opened, numbers: list[int], held: Held) -> dict[int, ReadyEpisode]:
+    """These episodes of the scope, without what is hidden of them; one that is hidden whole is left out."""
+    scope = opened.scope
+    ready = await held.episodes.of(transaction, scope.space_no, scope.place, numbers, len(opened.view.columns))
+    partly_hidden = [number for number in ready if not scope.concealed.turns.isdisjoint(ready[number].facts)]
+    if partly_hidden:
+        said = await turns_of(transaction, scope.space_no, partly_hidden)
+        for segment in await segments_numbered(transaction, scope.space_no, partly_hidden):
+            del ready[segment.segment_no]
+            if shown := _shown(scope, said[segment.segment_no]):
+                ready[segment.segment_no] = ready_episode(scope.place, segment, shown, partly_hidden=True)
+    return ready
 
 
 def owns(segment: Segment, place: ItemPlace, caller: Caller) -> bool:
     """The caller owns what was written in the caller's own sessions; others own what they said as users."""
     return place.owner_id == caller.user_id or place.owner_id in json.loads(segment.owners)
-
-
-def _scored_episode(scope: Scope, ranked: RankedSegment, segment: Segment, turns: list[Turn]) -> RawItem | None:
-    """The item of a ranked segment; None where every turn of it is hidden."""
-    shown = _shown(scope, turns)
-    if not shown:
-        return None
-    item = episode_item(scope.place, segment, shown, partly_hidden=len(shown) < len(turns))
-    item["score"] = ranked.score
-    item["atomic_facts"] = fact_items(scope.place, segment, shown, ranked.turns)
-    return item
 
 
 async def visible_turns(transaction: Transaction, scope: Scope, segment_no: int) -> tuple[list[Turn], bool]:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import chain
 
 from msgspec import Struct
 
@@ -113,7 +114,7 @@ def transcript(turns: list[Turn]) -> str:
 def subject(turns: list[Turn]) -> str:
     """The first telling sentence, a user's where there is one."""
     ordered = sorted(turns, key=lambda turn: (turn.role != "user", turn.timestamp_ms, turn.turn_no))
-    sentences = [sentence for turn in ordered for sentence in split_sentences(turn.text)]
+    sentences = [sentence for turn in ordered for sentence in _sentences(turn.text)]
     telling = (sentence for sentence in sentences if len(set(content_terms(sentence))) >= _TELLING_TERMS)
     return shorten(next(telling, sentences[0] if sentences else _first_label(turns)), SUBJECT_CHARS)
 
@@ -124,11 +125,11 @@ def summary(turns: list[Turn]) -> str:
     Central: the mean weight of a sentence's terms, a term's weight being in how many sentences it stands.
     """
     ordered = sorted(turns, key=lambda turn: (turn.timestamp_ms, turn.turn_no))
-    sentences = [s for turn in ordered for s in split_sentences(turn.text)][:_SENTENCES_WEIGHED]
+    sentences = [s for turn in ordered for s in _sentences(turn.text)][:_SENTENCES_WEIGHED]
     if not sentences:
         return _first_label(turns)
     terms = [set(content_terms(sentence)) for sentence in sentences]
-    weight = Counter(term for sentence_terms in terms for term in sentence_terms)
+    weight = Counter(chain.from_iterable(terms))
     ranked = sorted(range(len(sentences)), key=lambda at: -_centrality(terms[at], weight))
     chosen: list[int] = []
     used = 0
@@ -141,8 +142,14 @@ def summary(turns: list[Turn]) -> str:
     return " ".join(sentences[at] for at in sorted(chosen))
 
 
+@lru_cache(maxsize=TRAJECTORY_LIMIT)
+def _sentences(text: str) -> tuple[str, ...]:
+    """Of a turn: its segment's subject and summary are made one after the other."""
+    return tuple(split_sentences(text))
+
+
 def _centrality(terms: set[str], weight: Counter[str]) -> float:
-    return sum(weight[term] for term in terms) / (len(terms) + 2)
+    return sum(map(weight.__getitem__, terms)) / (len(terms) + 2)
 
 
 def _first_label(turns: list[Turn]) -> str:

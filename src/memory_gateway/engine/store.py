@@ -1,21 +1,25 @@
 """All SQL of the engine. Every statement names the space, so one caller's memory is never read with another's."""
 
 FIND_SPACE = """
-SELECT space_no FROM engine_spaces WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id
+SELECT space_no FROM engine_space_names WHERE user_id = :user_id AND app_id = :app_id AND project_id = :project_id
 """
 CREATE_SPACE = """
-INSERT INTO engine_spaces (user_id, app_id, project_id) VALUES (:user_id, :app_id, :project_id)
-ON CONFLICT (user_id, app_id, project_id) DO NOTHING
+INSERT INTO engine_spaces (user_id, app_id, project_id) VALUES (:user_id, :app_id, :project_id) RETURNING space_no
+"""
+NAME_SPACE = """
+INSERT INTO engine_space_names (user_id, app_id, project_id, space_no)
+VALUES (:user_id, :app_id, :project_id, :space_no)
 """
 SPACE_COUNTS = """
 SELECT message_count, segment_count, turn_count FROM engine_spaces WHERE space_no = :space_no
 """
-EMBEDDED = "SELECT embedding_model, embedded_count FROM engine_spaces WHERE space_no = :space_no"
 UPDATE_COUNTS = """
 UPDATE engine_spaces SET message_count = :message_count, segment_count = :segment_count, turn_count = :turn_count
 WHERE space_no = :space_no
 """
-SPACES_OF_USER = "SELECT space_no, app_id, project_id FROM engine_spaces WHERE user_id = :user_id ORDER BY space_no"
+SPACES_OF_USER = (
+    "SELECT space_no, app_id, project_id FROM engine_space_names WHERE user_id = :user_id ORDER BY space_no"
+)
 SPACES_OF_AGENT = """
 SELECT DISTINCT s.space_no FROM engine_cases c JOIN engine_spaces s ON s.space_no = c.space_no
 WHERE c.agent_id = :agent_id AND s.app_id = :app_id AND s.project_id = :project_id ORDER BY s.space_no
@@ -121,7 +125,7 @@ FROM engine_turns WHERE space_no = :space_no AND turn_no >= :first AND turn_no <
 
 APPEND_RECORDS = """
 INSERT INTO engine_columns (space_no, block_no, records) VALUES (:space_no, :block_no, :records)
-ON CONFLICT (space_no, block_no) DO UPDATE SET records = CAST(records || excluded.records AS BLOB)
+ON CONFLICT (space_no, block_no) DO UPDATE SET records = CAST(engine_columns.records || excluded.records AS BLOB)
 """
 RECORDS = "SELECT records FROM engine_columns WHERE space_no = :space_no ORDER BY block_no"
 RECORDS_BETWEEN = """
@@ -130,31 +134,59 @@ WHERE space_no = :space_no AND block_no >= :first_block AND block_no <= :last_bl
 """
 APPEND_POSTINGS = """
 INSERT INTO engine_postings (space_no, term, block_no, postings) VALUES (:space_no, :term, :block_no, :postings)
-ON CONFLICT (space_no, term, block_no) DO UPDATE SET postings = CAST(postings || excluded.postings AS BLOB)
+ON CONFLICT (space_no, term, block_no) DO UPDATE
+SET postings = CAST(engine_postings.postings || excluded.postings AS BLOB)
 """
 POSTINGS = "SELECT postings FROM engine_postings WHERE space_no = :space_no AND term = :term ORDER BY block_no"
 
-BACKLOG = "SELECT COALESCE(SUM(turn_count - embedded_count), 0) FROM engine_spaces WHERE embedded_count < turn_count"
+BACKLOG = """
+SELECT CAST(COALESCE(SUM(turn_count - embedded_count), 0) AS BIGINT) FROM engine_spaces
+WHERE embedded_count < turn_count
+"""
 BACKLOG_SPACES = """
-SELECT space_no, embedded_count, turn_count FROM engine_spaces WHERE embedded_count < turn_count
-ORDER BY turn_count - embedded_count, space_no LIMIT 64
+SELECT space_no, embedded_count, turn_count, vector_set, former_count FROM engine_spaces
+WHERE embedded_count < turn_count AND (embedding_model IS NULL OR embedding_model = :model)
+ORDER BY former_count > 0, turn_count - embedded_count, space_no LIMIT 64
 """
 OUTDATED_SPACES = """
-SELECT space_no FROM engine_spaces WHERE embedded_count > 0 AND embedding_model <> :model LIMIT 64
+SELECT space_no FROM engine_spaces WHERE embedding_model < :model OR embedding_model > :model LIMIT 64
 """
-RESET_VECTORS = "UPDATE engine_spaces SET embedded_count = 0, embedding_model = NULL WHERE space_no = :space_no"
-DELETE_VECTORS = "DELETE FROM engine_vectors WHERE space_no = :space_no"
 MARK_EMBEDDED = """
 UPDATE engine_spaces SET embedded_count = embedded_count + :count, embedding_model = :model
-WHERE space_no = :space_no AND embedded_count = :expected
+WHERE space_no = :space_no AND vector_set = :set_no AND embedded_count = :expected
   AND (embedding_model IS NULL OR embedding_model = :model)
 """
 APPEND_VECTORS = """
-INSERT INTO engine_vectors (space_no, block_no, vectors) VALUES (:space_no, :block_no, :vectors)
-ON CONFLICT (space_no, block_no) DO UPDATE SET vectors = CAST(vectors || excluded.vectors AS BLOB)
+INSERT INTO engine_vectors (space_no, set_no, block_no, vectors) VALUES (:space_no, :set_no, :block_no, :vectors)
+ON CONFLICT (space_no, set_no, block_no) DO UPDATE
+SET vectors = CAST(engine_vectors.vectors || excluded.vectors AS BLOB)
 """
 VECTORS_FROM = """
-SELECT vectors FROM engine_vectors WHERE space_no = :space_no AND block_no >= :first_block ORDER BY block_no
+SELECT vectors FROM engine_vectors
+WHERE space_no = :space_no AND set_no = :set_no AND block_no >= :first_block ORDER BY block_no
+"""
+SERVING_SET = """
+SELECT COALESCE(former_model, embedding_model),
+  CASE WHEN former_model IS NULL THEN embedded_count ELSE former_count END,
+  CASE WHEN former_model IS NULL THEN vector_set ELSE former_set END
+FROM engine_spaces WHERE space_no = :space_no
+"""
+VECTOR_SETS = """
+SELECT embedding_model, embedded_count, vector_set, former_model, former_count, former_set
+FROM engine_spaces WHERE space_no = :space_no
+"""
+REPLACE_SETS = """
+UPDATE engine_spaces SET embedding_model = :model, embedded_count = :count, vector_set = :set_no,
+  former_model = :former_model, former_count = :former_count, former_set = :former_set
+WHERE space_no = :space_no AND vector_set = :expected_set AND embedded_count = :expected_count
+"""
+FORGET_FORMER = "UPDATE engine_spaces SET former_model = NULL, former_count = 0 WHERE space_no = :space_no"
+KEEP_SET = "DELETE FROM engine_vectors WHERE space_no = :space_no AND set_no <> :set_no"
+ANY_FORMER = "SELECT space_no FROM engine_spaces WHERE former_model IS NOT NULL LIMIT 1"
+REINDEXED = """
+SELECT COALESCE(former_model, embedding_model), CAST(SUM(turn_count) AS BIGINT),
+  CAST(SUM(CASE WHEN embedding_model = :model THEN embedded_count ELSE 0 END) AS BIGINT)
+FROM engine_spaces GROUP BY COALESCE(former_model, embedding_model)
 """
 
 SAVE_CASE = """
@@ -170,7 +202,8 @@ INSERT INTO engine_cases (
 """
 FOUNDING_CASES = """
 SELECT skill_no, task_intent FROM engine_cases
-WHERE space_no = :space_no AND agent_id = :agent_id AND pattern = :pattern AND segment_no = skill_no
+WHERE space_no = :space_no AND agent_id = :agent_id AND pattern = :pattern
+  AND SUBSTR(pattern, 1, 200) = SUBSTR(CAST(:pattern AS TEXT), 1, 200) AND segment_no = skill_no
   AND segment_no <> :segment_no
 ORDER BY segment_no
 """
@@ -186,7 +219,11 @@ ERASE_SPACE = (
     "DELETE FROM engine_turns WHERE space_no = :space_no",
     "DELETE FROM engine_columns WHERE space_no = :space_no",
     "DELETE FROM engine_postings WHERE space_no = :space_no",
-    "DELETE FROM engine_vectors WHERE space_no = :space_no",
     "DELETE FROM engine_cases WHERE space_no = :space_no",
+)
+# the row first: who embeds has it locked, and then finds it gone
+FORGET_SPACE = (
     "DELETE FROM engine_spaces WHERE space_no = :space_no",
+    "DELETE FROM engine_vectors WHERE space_no = :space_no",
+    "DELETE FROM engine_space_names WHERE user_id = :user_id AND space_no = :space_no",
 )

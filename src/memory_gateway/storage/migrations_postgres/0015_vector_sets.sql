@@ -1,0 +1,10 @@
+ALTER TABLE engine_spaces ADD COLUMN vector_set BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE engine_spaces ADD COLUMN former_model TEXT COLLATE "C";
+ALTER TABLE engine_spaces ADD COLUMN former_count BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE engine_spaces ADD COLUMN former_set BIGINT NOT NULL DEFAULT 0;
+DROP INDEX engine_spaces_model;
+CREATE INDEX engine_spaces_model ON engine_spaces (embedding_model) WHERE embedding_model IS NOT NULL;
+CREATE INDEX engine_spaces_former ON engine_spaces (space_no) WHERE former_model IS NOT NULL;
+ALTER TABLE engine_vectors ADD COLUMN set_no BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE engine_vectors DROP CONSTRAINT engine_vectors_pkey;
+ALTER TABLE engine_vectors ADD PRIMARY KEY (space_no, set_no, block_no);
