@@ -54,8 +54,8 @@ def main() -> None:
 @click.option("--only", type=click.Choice(["gateway", "service"]), help="One face alone. [default: both]")
 def serve(config: Path | None, data_dir: Path | None, only: str | None, **flags: str | None) -> None:
     """Serve the Memory Gateway and the Memory-Service."""
+    from memory_gateway.serve import serve as run  # noqa: PLC0415 - as above
     from memory_gateway.server import FACES  # noqa: PLC0415 - the other commands start quicker without it
-    from memory_gateway.server import serve as run  # noqa: PLC0415 - as above
 
     try:
         run(_settings(config, data_dir=data_dir, **flags), [face for face in FACES if only in {None, face}])

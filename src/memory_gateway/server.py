@@ -1,10 +1,9 @@
-"""The composition root: settings to rooms, rooms to an app, the app to a socket."""
+"""The composition root: settings to rooms, rooms to an app. `memory_gateway.serve` puts the app on a socket."""
 
 import asyncio
 import contextlib
 import logging
 import os
-import socket
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
@@ -13,7 +12,7 @@ from typing import Literal
 from litestar import Litestar
 from msgspec import Struct
 
-from memory_gateway.blobs.choose import TEMPORARY_FOLDER, check_blobs, open_blobs
+from memory_gateway.blobs.choose import TEMPORARY_FOLDER, open_blobs
 from memory_gateway.blobs.port import BlobStore
 from memory_gateway.embeddings.choose import choose_embedder
 from memory_gateway.engine.profiles import StatedFact, StatedFacts, no_stated_facts
@@ -34,10 +33,7 @@ from memory_gateway.gateway.resources import routes as resources_routes
 from memory_gateway.gateway.resources.service import Resources
 from memory_gateway.kit.clock import epoch_ms, system_clock
 from memory_gateway.kit.errors import MemoryGatewayError, StorageUnavailable
-from memory_gateway.kit.http_request_id import RequestIdFilter
 from memory_gateway.kit.ids import uuid7_id
-from memory_gateway.kit.serving import listen, new_event_loop, run_workers, serve_apps
-from memory_gateway.memory_service.access import Access
 from memory_gateway.memory_service.app import build_service_app
 from memory_gateway.memory_service.entries.service import Entries
 from memory_gateway.memory_service.thinking.service import Thinking
@@ -59,7 +55,6 @@ _SERVICE_BODY_BYTES = 8 << 20  # a stated fact is a few sentences
 
 Face = Literal["gateway", "service"]
 FACES: tuple[Face, ...] = ("gateway", "service")
-_NAMES: dict[Face, str] = {"gateway": "Memory Gateway", "service": "Memory-Service"}
 
 _logger = logging.getLogger(__name__)
 
@@ -280,6 +275,11 @@ def build_gateway(settings: Settings, rooms: Rooms) -> Litestar:
     """The gateway's HTTP face."""
     metrics = Metrics()
     metrics.gauge("vector_backlog", "Turns without a vector yet.", lambda: _backlog(rooms.upstream))
+    metrics.gauge(
+        "reindexed_ratio",
+        "Share of the turns that have a vector of the embedding model, while it changes; else 1.",
+        lambda: _reindexed(rooms.upstream),
+    )
     return build_app(
         accounts=rooms.accounts,
         user_export=rooms.user_export,
@@ -323,6 +323,11 @@ async def _backlog(upstream: Upstream) -> float | None:
     return (await upstream.health()).backlog
 
 
+async def _reindexed(upstream: Upstream) -> float:
+    progress = (await upstream.health()).details.get("reindexing")
+    return progress["done"] / progress["of"] if progress else 1.0
+
+
 async def _keep_up(rooms: Rooms) -> None:
     """What interrupted work, old keys and erasures left behind is cleared now and then, each by itself."""
     while True:
@@ -356,59 +361,3 @@ async def open_faces(settings: Settings, faces: Sequence[Face]) -> AsyncIterator
             else:
                 apps.append(build_service(settings, database, facts))
         yield apps
-
-
-async def _serve(settings: Settings, listeners: list[tuple[Face, socket.socket]]) -> None:
-    async with open_faces(settings, [face for face, _ in listeners]) as apps:
-        await serve_apps(list(zip(apps, [listener for _, listener in listeners], strict=True)))
-
-
-def _log_to_stderr(settings: Settings) -> None:
-    handler = logging.StreamHandler()
-    handler.addFilter(RequestIdFilter())
-    line = "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s"
-    logging.basicConfig(level=settings.log_level.upper(), format=line, handlers=[handler])
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # says for each face what `serve` has said
-
-
-def _run(settings: Settings, listeners: list[tuple[Face, socket.socket]]) -> None:
-    _log_to_stderr(settings)
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(_serve(settings, listeners))
-
-
-def _listener(settings: Settings, face: Face) -> socket.socket:
-    port = settings.gateway_port if face == "gateway" else settings.service_port
-    try:
-        return listen(settings.host, port)
-    except OSError as error:
-        raise SettingsError(f"{face}_port: {error}") from error
-
-
-async def _look_at_data(settings: Settings, faces: Sequence[Face]) -> None:
-    """Open what every worker will open; the schema is up to date and the secrets are made when this returns."""
-    async with open_storage(settings):
-        if "gateway" in faces:
-            await check_blobs(settings)
-            key_secret(settings)
-            admin_key(settings)
-
-
-def serve(settings: Settings, faces: Sequence[Face] = FACES) -> None:
-    """Serve until SIGTERM or SIGINT; requests in flight are finished.
-
-    What cannot be used raises `SettingsError` before anybody is told that the server is up.
-    """
-    _log_to_stderr(settings)
-    if "service" in faces:
-        Access(settings.host, settings.service_token)
-    listeners = [(face, _listener(settings, face)) for face in faces]
-    asyncio.run(_look_at_data(settings, faces))
-    for face, listener in listeners:
-        host, port = listener.getsockname()[:2]
-        print(f"{_NAMES[face]} on http://{host}:{port}", flush=True)  # noqa: T201 - what a person waits for
-    print(f"data in {settings.data_dir.resolve()}", flush=True)  # noqa: T201
-    if settings.workers == 1:
-        _run(settings, listeners)
-    else:
-        run_workers(settings.workers, _run, (settings, listeners))

@@ -5,6 +5,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ SECRETS = frozenset(
         "key_secret",
         "service_token",
         "database_url",
+        "upstream_url",
         "embedder_key",
         "s3_access_key_id",
         "s3_secret_access_key",
@@ -43,6 +45,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     host: str = "127.0.0.1"
     gateway_port: int = 8093
     service_port: int = 8094
+    trusted_proxies: tuple[str, ...] = ()
     admin_key: str | None = None
     key_secret: str | None = None
     service_token: str | None = None
@@ -101,6 +104,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             value = getattr(self, name)
             if value is not None and len(value) < SHORTEST_SECRET:
                 raise ValueError(f"{name} must have at least {SHORTEST_SECRET} characters")
+        for proxy in self.trusted_proxies:
+            _check_network(proxy)
         self._check_upstream_url()
         self._check_database_url()
         self._check_blobs()
@@ -113,7 +118,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     def _check_upstream_url(self) -> None:
         try:
             url = urlsplit(self.upstream_url)
-            fits = url.scheme in {"http", "https"} and "@" not in url.netloc and url.hostname and url.port != 0
+            fits = url.scheme in {"http", "https"} and url.hostname and url.port != 0
         except ValueError:  # a port that is no number, or half an IPv6 address
             fits = False
         if not fits:
@@ -140,6 +145,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 "key_secret must be set where a database_url is, the same for every process; "
                 "a data folder that was served without one keeps it in the file key.secret"
             )
+
+
+def _check_network(proxy: str) -> None:
+    try:
+        ip_network(proxy)
+    except ValueError as error:
+        raise ValueError(f"trusted_proxies: {proxy!r} is no IP address or network") from error
 
 
 def load_settings(

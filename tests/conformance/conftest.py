@@ -1,10 +1,12 @@
 """One suite, two upstreams: what a test asserts holds for both, unless it is in `test_differences.py`.
 
+``embedded`` is the engine on SQLite, ``postgres`` the same on PostgreSQL.
 ``everos`` plays back what a live EverOS 1.5.1 answered, ``live`` asks one: ``pytest --everos live tests/conformance``.
 ``--everos record`` does, and writes `tests/conformance/everos-recorded.jsonl`, after a change of the suite.
 """
 
 import asyncio
+import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -24,20 +26,36 @@ from tests.conformance.corpus import SESSIONS, seed
 from tests.conformance.recording import Exchange, Player, Recorder, save
 from tests.conformance.world import METHODS, World, sessions
 from tests.everos_live.server import EverosServer
+from tests.fakes.databases import copied_database, database_url, on_server
 from tests.fakes.embedder import HashEmbedder
 from tests.fakes.everos import BASE_URL, TransportWire
 
+SEEDED = f"conformance_{os.getpid()}"  # parallel tests may share a server
 
-@pytest.fixture(params=["embedded", "everos", pytest.param("live", marks=pytest.mark.live)])
+
+@pytest.fixture(params=["embedded", "postgres", "everos", pytest.param("live", marks=pytest.mark.live)])
 def upstream_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
+def seeded_url(upstream_name: str, request: pytest.FixtureRequest) -> str | None:
+    """The server with the seeded database, where the engine stores in one."""
+    if upstream_name != "postgres":
+        return None
+    request.getfixturevalue("seeded_database")
+    return str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
 async def world(
-    everos: tuple[str, httpx.AsyncBaseTransport] | None, seeded_folder: Path, tmp_path: Path
+    everos: tuple[str, httpx.AsyncBaseTransport] | None, seeded_folder: Path, seeded_url: str | None, tmp_path: Path
 ) -> AsyncIterator[World]:
     """The upstream with the corpus in it."""
+    if seeded_url is not None:
+        async with copied_database(seeded_url, SEEDED) as url, embedded(tmp_path / "data", url) as upstream:
+            yield World("embedded", upstream)
+        return
     if everos is None:
         shutil.copytree(seeded_folder, tmp_path / "data")
         async with embedded(tmp_path / "data") as upstream:
@@ -52,9 +70,9 @@ async def world(
 
 
 @asynccontextmanager
-async def embedded(folder: Path) -> AsyncIterator[Upstream]:
-    """The embedded upstream on a fresh database, with an embedder, so that every method answers."""
-    settings = Settings(data_dir=folder)
+async def embedded(folder: Path, database_url: str | None = None) -> AsyncIterator[Upstream]:
+    """The embedded upstream with an embedder, so that every method answers."""
+    settings = Settings(data_dir=folder, database_url=database_url, key_secret="a-secret-of-the-tests")
     async with (
         open_storage(settings) as database,
         open_engine(settings, database, HashEmbedder(), holder="conformance") as engine,
@@ -67,12 +85,20 @@ async def embedded(folder: Path) -> AsyncIterator[Upstream]:
 def seeded_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder of the embedded upstream with the corpus in it, every turn with its vector."""
     folder = tmp_path_factory.mktemp("conformance") / "data"
-    asyncio.run(_seed_embedded(folder))
+    asyncio.run(seed_embedded(folder))
     return folder
 
 
-async def _seed_embedded(folder: Path) -> None:
-    async with asyncio.timeout(60), embedded(folder) as upstream:
+@pytest.fixture(scope="session")
+def seeded_database(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The same in a database, of which every test gets a copy."""
+    asyncio.run(on_server(postgres_url, f"DROP DATABASE IF EXISTS {SEEDED}", f"CREATE DATABASE {SEEDED}"))
+    asyncio.run(seed_embedded(tmp_path_factory.mktemp("conformance"), database_url(postgres_url, SEEDED)))
+
+
+async def seed_embedded(folder: Path, database_url: str | None = None) -> None:
+    """Write the corpus, and wait for its vectors."""
+    async with asyncio.timeout(60), embedded(folder, database_url) as upstream:
         await seed(upstream)
         while (await upstream.health()).backlog:
             await asyncio.sleep(0.01)
@@ -82,7 +108,7 @@ async def _seed_embedded(folder: Path) -> None:
 def everos(upstream_name: str, request: pytest.FixtureRequest) -> Iterator[tuple[str, httpx.AsyncBaseTransport] | None]:
     """The way to EverOS, where it is this test's upstream: a live server's, or the recording."""
     test = f"{request.node.path.stem}::{request.node.name}"
-    if upstream_name == "embedded":
+    if upstream_name in {"embedded", "postgres"}:
         yield None
     elif upstream_name == "everos":
         yield BASE_URL, Player(test)

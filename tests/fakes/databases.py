@@ -3,6 +3,8 @@
 import asyncio
 import os
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -106,6 +108,17 @@ async def tables(database: AnyDatabase, *prefixes: str) -> list[str]:
 
 def database_url(server_url: str, name: str) -> str:
     return urlsplit(server_url)._replace(path=f"/{name}").geturl()
+
+
+@asynccontextmanager
+async def copied_database(server_url: str, template: str) -> AsyncIterator[str]:
+    """The address of a copy, dropped at the end. Nobody may be connected to the template."""
+    name = f"copy_{uuid4().hex}"
+    await on_server(server_url, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+    try:
+        yield database_url(server_url, name)
+    finally:
+        await on_server(server_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 async def on_server(url: str, *statements: str) -> Any:

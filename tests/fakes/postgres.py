@@ -63,6 +63,16 @@ def running_server(*, durable: bool = False) -> Iterator[Any]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A server of this process's tests, or the one that all of them run on."""
+    if on_postgres():
+        yield os.environ[SERVER_URL]
+    else:
+        with running_server() as server:
+            yield server.get_uri()
+
+
 async def _prepare(url: str, settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
         await on_server(url, f"ALTER SYSTEM SET {name} = {value}")

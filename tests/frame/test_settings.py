@@ -14,7 +14,6 @@ from memory_gateway.settings import SettingsError, load_settings
         ("upstream_url", "http://host:port"),
         ("upstream_url", "http://host:0"),
         ("upstream_url", "http://[::1"),
-        ("upstream_url", "http://user:word@host"),
         ("database_url", "sqlite:///x"),
         ("database_url", "postgresql://host/name"),  # without a key_secret
         ("database_connections", "0"),
@@ -22,6 +21,7 @@ from memory_gateway.settings import SettingsError, load_settings
         ("rate_limit", "0"),
         ("upstream_timeout", "inf"),
         ("key_secret", "short"),
+        ("trusted_proxies", "10.0.0.0/8, proxy.example"),
         ("colour", "red"),
     ],
 )
@@ -30,7 +30,9 @@ def test_a_value_that_cannot_be_meant_is_refused(name: str, value: str) -> None:
         load_settings({}, {f"MEMORY_GATEWAY_{name.upper()}": value})
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:8000", "https://everos.example/base/", "http://[::1]:8000"])
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:8000", "https://everos.example/base/", "http://[::1]:8000", "http://ann:word@host"]
+)
 def test_an_upstream_is_an_http_address(url: str) -> None:
     assert load_settings({}, {"MEMORY_GATEWAY_UPSTREAM_URL": url}).upstream_url == url
 
@@ -40,5 +42,6 @@ def test_secrets_are_not_shown() -> None:
         "MEMORY_GATEWAY_KEY_SECRET": "a-long-secret-1",
         "MEMORY_GATEWAY_DATABASE_URL": "postgresql://gateway:a-long-secret-2@host/memory",
         "MEMORY_GATEWAY_ADMIN_KEY": "a-long-secret-3",
+        "MEMORY_GATEWAY_UPSTREAM_URL": "http://gateway:a-long-secret-4@everos.example",
     }
     assert "a-long-secret" not in repr(load_settings({}, environ))

@@ -16,6 +16,8 @@ ACROSS_SHARDS = {
     "engine.BACKLOG": "counts turns, shows none",
     "engine.BACKLOG_SPACES": "which space the background worker serves next",
     "engine.OUTDATED_SPACES": "which space the background worker serves next",
+    "engine.ANY_FORMER": "whether there is one, shows none",
+    "engine.REINDEXED": "counts turns, shows none",
     "gateway.accounts.LIST_USERS": "the operator's command line",
     "gateway.accounts.UNFINISHED_ERASURES": "which erasure goes on next",
     "gateway.attachments.BACKFILL": "once at a start: attachments of resources that have none",

@@ -193,3 +193,12 @@ async def test_after_too_many_wrong_admin_keys_not_even_the_right_one_is_looked_
         ]
         right = await client.post("/users", json={"user_id": "ann"}, headers={"X-Admin-Key": ADMIN_KEY})
     assert (wrong, right.status_code) == ([401, 401, 429], 429)
+
+
+async def test_what_a_proxy_calls_the_address_takes_little_room(front: FrontDoor) -> None:
+    app = front.app(auth_failure_limit=2)
+    transport = httpx.ASGITransport(app=app, client=("x" * 5_000, 1))  # type: ignore[arg-type]
+    async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+        refused = await client.post("/users", json={"user_id": "ann"}, headers={"X-Admin-Key": "guess"})
+    assert refused.status_code == 401
+    assert [len(name) for name in app.state.gatekeeper._failures._buckets] == [len("admin ") + 64]

@@ -92,6 +92,19 @@ async def test_what_was_let_through_too_much_is_paid_back_and_then_the_rate_hold
     assert 40 <= passed + 4 <= 50  # two a second, whatever was too much in the last of them
 
 
+async def test_a_clock_that_is_behind_costs_nobody_a_request(database: AnyDatabase) -> None:
+    ahead, behind = TurnedClock(), TurnedClock()
+    ahead.forward(seconds=60)
+    first, second = Process(database, ahead), Process(database, behind)
+    await exchange(first, second)
+    for _ in range(20):
+        first.take("ann")  # as often as the rate allows the two of them
+        second.take("ann")
+        await exchange(first, second)
+        ahead.forward(seconds=1)
+        behind.forward(seconds=1)
+
+
 async def test_a_full_bucket_leaves_no_row(
     processes: tuple[Process, Process], database: AnyDatabase, clock: TurnedClock
 ) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import uvicorn
 
@@ -46,6 +47,28 @@ async def test_a_face_that_ends_by_itself_takes_the_other_along(monkeypatch: pyt
     async with asyncio.timeout(10):
         await serve_apps([(silent, listen("127.0.0.1", 0)), (silent, listen("127.0.0.1", 0))])
     assert len(faces) == 2
+
+
+async def whose(scope: Any, receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]) -> None:
+    """Answers with the client's address."""
+    if scope["type"] == "lifespan":
+        await silent(scope, receive, send)
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": scope["client"][0].encode()})
+
+
+@pytest.mark.parametrize(
+    ("trusted", "seen"), [((), "127.0.0.1"), (("10.0.0.0/8",), "127.0.0.1"), (("127.0.0.0/8",), "192.0.2.9")]
+)
+async def test_only_a_trusted_proxy_says_whose_a_request_is(trusted: tuple[str, ...], seen: str) -> None:
+    listener = listen("127.0.0.1", 0)
+    serving = asyncio.create_task(serve_apps([(whose, listener)], trusted))
+    async with httpx.AsyncClient(trust_env=False) as client:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        assert (await client.get(url, headers={"X-Forwarded-For": "192.0.2.9"})).text == seen
+    os.kill(os.getpid(), signal.SIGTERM)
+    await serving
 
 
 @pytest.mark.parametrize("stopping", [signal.SIGKILL, signal.SIGTERM])

@@ -4,7 +4,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from memory_gateway import server
+from memory_gateway import serve
 from memory_gateway.memory_service.access import is_loopback
 from memory_gateway.settings import Settings, SettingsError
 from tests.fakes.memory_service import ServiceHouse
@@ -165,12 +165,12 @@ def test_the_server_refuses_it_before_it_listens(tmp_path: Path, monkeypatch: py
     def listen(host: str, port: int) -> None:
         raise AssertionError(f"listened on {host}:{port}")
 
-    monkeypatch.setattr(server, "listen", listen)
+    monkeypatch.setattr(serve, "listen", listen)
     settings = Settings(data_dir=tmp_path, host="192.0.2.1", workers=workers)
     with pytest.raises(SettingsError, match="set service_token"):
-        server.serve(settings)
+        serve.serve(settings)
     with pytest.raises(AssertionError, match="listened on"):
-        server.serve(settings, ["gateway"])
+        serve.serve(settings, ["gateway"])
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,18 @@ def test_each_name_is_one_numbered_parameter_however_often_it_stands() -> None:
     assert statement.names == ("x", "n")
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT x FROM t WHERE +other = :n",
+        "INSERT INTO t (internal_uri) VALUES (:n) ON CONFLICT (internal_uri, user_id) DO NOTHING",
+    ],
+)
+def test_what_it_would_leave_wrong_is_refused(sql: str) -> None:
+    with pytest.raises(ValueError, match="otherwise"):
+        for_postgres(sql)
+
+
 async def test_the_work_of_one_owner_is_one_after_the_other_also_of_other_processes(
     server: Any, database: PostgresDatabase
 ) -> None:

@@ -1,10 +1,12 @@
 """The gateway's own HTTP client, on real sockets: what it sends, what it takes for an answer, and what it gives up."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from memory_gateway.upstream import wire as wire_module
 from memory_gateway.upstream.wire import Answer, HttpWire
 from tests.upstream.conftest import Listen, Serve
 
@@ -60,6 +62,19 @@ async def test_a_request_is_sent_as_it_is_meant(listen: Listen) -> None:
     await there.close()
 
 
+async def test_an_answer_without_end_is_given_up(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire_module, "_MOST_ANSWER_BYTES", 1_000)
+    server = Server(b"HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n" + b"x" * 1_001)
+    there = wire(await listen(server.serve))
+    with pytest.raises(ConnectionError, match="too large"):
+        await there.send("GET", "/health")
+    server.reply = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b"x" * 1_000
+    for _ in range(2):
+        assert (await there.send("GET", "/health")).body == b"x" * 1_000
+    assert server.connections == 2
+    await there.close()
+
+
 async def test_the_credentials_of_the_url_are_sent(listen: Listen) -> None:
     server = Server()
     there = wire((await listen(server.serve)).replace("http://", "http://ann:p%40ss@"))
@@ -108,6 +123,7 @@ async def test_a_whole_answer_comes_back_as_it_is(said: bytes, answer: Answer, l
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
         b"SSH-2.0-OpenSSH\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n" + OK,
     ],
 )
 async def test_anything_else_is_a_lost_connection(said: bytes, listen: Listen) -> None:
@@ -208,6 +224,40 @@ async def test_what_is_said_while_nobody_asks_is_nobodys_answer(listen: Listen) 
     for _ in range(2):
         assert await there.send("POST", "/x", b"{}") == Answer(200, b"{}")
         await asyncio.sleep(0.15)
+    assert connections == 2
+    await there.close()
+
+
+async def test_what_was_said_but_not_yet_read_is_nobodys_answer(listen: Listen) -> None:
+    writers: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        await request_of(reader)
+        writer.write(OK)
+        await reader.read()
+
+    there = wire(await listen(serve))
+    assert await there.send("POST", "/x", b"{}") == Answer(200, b"{}")
+    os.write(writers[0].get_extra_info("socket").fileno(), b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")
+    assert await there.send("POST", "/x", b"{}") == Answer(200, b"{}")
+    assert len(writers) == 2
+    await there.close()
+
+
+async def test_a_connection_whose_request_was_not_read_whole_is_not_used_again(listen: Listen) -> None:
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 No\r\nContent-Length: 2\r\n\r\n{}")
+        await asyncio.sleep(60)
+
+    there = wire(await listen(serve))
+    for _ in range(2):
+        assert await there.send("POST", "/x", bytes(20_000_000)) == Answer(413, b"{}")
     assert connections == 2
     await there.close()
 

@@ -28,6 +28,7 @@ OWNER_OR_ADMIN_SECURITY: list[SecurityRequirement] = [*USER_SECURITY, *ADMIN_SEC
 
 CREDENTIALS_IN_FORM = {"credentials_in_form": True}
 ALSO_WHILE_ERASING = {"also_while_erasing": True}
+_LONGEST_ADDRESS = 64
 
 
 class Gatekeeper:
@@ -144,8 +145,8 @@ def _decoded(header: bytes | None) -> str | None:
 
 
 def _address(connection: Connection) -> str:
-    client = connection.scope.get("client")
-    return client[0] if client else ""
+    client = connection.scope.get("client")  # as a proxy before the gateway says it, whatever that is
+    return client[0][:_LONGEST_ADDRESS] if client else ""
 
 
 def _takes_json(handler: BaseRouteHandler) -> bool:

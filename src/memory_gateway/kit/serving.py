@@ -9,13 +9,14 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import uvicorn
 
 _WAITING_CONNECTIONS = 2048
 _DRAIN_SECONDS = 30
+_IDLE_SECONDS = 75  # longer than a load balancer keeps a connection, else it sends into one that is being closed
 _LOOK_SECONDS = 0.2
 _RESTART_SECONDS = 1.0
 
@@ -44,9 +45,12 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve_apps(apps: list[tuple[Any, socket.socket]]) -> None:
-    """Serve each ASGI app on its socket until SIGTERM or SIGINT; requests in flight are finished."""
-    servers = [_Server(_config(app)) for app, _ in apps]
+async def serve_apps(apps: list[tuple[Any, socket.socket]], trusted_proxies: Sequence[str] = ()) -> None:
+    """Serve each ASGI app on its socket until SIGTERM or SIGINT; requests in flight are finished.
+
+    Only what ``trusted_proxies`` (addresses and networks) say of a client's address is believed.
+    """
+    servers = [_Server(_config(app, trusted_proxies)) for app, _ in apps]
 
     def stop() -> None:
         for server in servers:
@@ -65,9 +69,12 @@ async def serve_apps(apps: list[tuple[Any, socket.socket]]) -> None:
             group.create_task(serve(server, listener))
 
 
-def _config(app: Any) -> uvicorn.Config:
+def _config(app: Any, trusted_proxies: Sequence[str]) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
+        timeout_keep_alive=_IDLE_SECONDS,
         access_log=False,
         log_config=None,
         server_header=False,

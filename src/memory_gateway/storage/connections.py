@@ -57,9 +57,11 @@ class Connections:
             self._idle.pop().terminate()
 
     async def close(self) -> None:
-        """Wait for those in use, within bounds, and close all."""
+        """Wait for those in use, within bounds, and close all. Calling it twice is fine."""
+        if self._closed:
+            return
         self._closed = True
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(OSError):  # a timeout, or a server that is gone
             async with asyncio.timeout(self._patience_seconds):
                 for _ in range(self._most):
                     await self._slots.acquire()

@@ -2,11 +2,15 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from memory_gateway.documents.extract import Extractor
 from memory_gateway.documents.turns import reading_for
+from memory_gateway.embeddings.choose import embedder_of
 from memory_gateway.embeddings.port import Embedder
 from memory_gateway.engine.engine import Engine
 from memory_gateway.engine.parse import Parser
@@ -46,7 +50,15 @@ async def open_engine(
     async with Extractor() as extractor:
         reader = LibraryReader(extractor, settings.data_dir / "tmp", settings.extraction_timeout)
         parser = Parser(reader, settings.allowed_file_roots, settings.data_dir)
-        engine = Engine(database, clock, parser, embedder, Leases(database, clock, holder), stated_facts=stated_facts)
+        engine = Engine(
+            database,
+            clock,
+            parser,
+            embedder,
+            Leases(database, clock, holder),
+            stated_facts=stated_facts,
+            make_embedder=partial(embedder_of, settings),
+        )
         try:
             yield engine
         finally:
@@ -119,11 +131,14 @@ class EmbeddedUpstream:
 
     async def health(self) -> UpstreamHealth:
         has_embedder = self._engine.has_embedder
+        reindexing = await self._engine.reindexing()
+        finds_less = reindexing is not None and reindexing.searched_by == "words"
         return UpstreamHealth(
             name=self.name,
-            healthy=self._engine.vectors_healthy or not has_embedder,
+            healthy=not has_embedder or (self._engine.vectors_healthy and not finds_less),
             capabilities={"keyword": True, "vector": has_embedder, "llm": False},
             backlog=await self._engine.backlog(),
+            details={} if reindexing is None else {"reindexing": structs.asdict(reindexing)},
         )
 
     async def close(self) -> None:

@@ -5,6 +5,7 @@ A client of our own, over the parser that the gateway's own server uses: see doc
 
 import asyncio
 import base64
+import select
 from collections import deque
 from typing import Final, Protocol
 from urllib.parse import quote, unquote, urlsplit
@@ -13,6 +14,7 @@ import httptools
 from msgspec import Struct
 
 _MOST_IDLE: Final = 20
+_MOST_ANSWER_BYTES: Final = 64 << 20
 _PATH_SAFE: Final = "/%!$&'()*+,;=:@~"
 
 
@@ -86,8 +88,10 @@ class HttpWire:
         while self._idle and self._idle[0].idle_since < oldest:
             self._idle.popleft().abort()
         while self._idle:
-            if (connection := self._idle.pop()).is_usable:
+            connection = self._idle.pop()
+            if connection.is_usable and connection.is_silent:
                 return connection
+            connection.abort()
         return None
 
     def _keep(self, connection: "_Connection") -> None:
@@ -120,15 +124,24 @@ class _Connection(asyncio.Protocol):
         self._parser: httptools.HttpResponseParser
         self._answer: asyncio.Future[Answer] | None = None
         self._pieces: list[bytes] = []
+        self._size = 0
         self._in_order = True
 
     @property
     def is_usable(self) -> bool:
-        return self._in_order and not self._transport.is_closing()
+        """Its answer was whole, and so was the request that the server read before it answered."""
+        return self._in_order and not self._transport.is_closing() and not self._transport.get_write_buffer_size()
+
+    @property
+    def is_silent(self) -> bool:
+        """Nothing has come, an end neither, that the event loop has not yet told of."""
+        said = select.poll()
+        said.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return not said.poll(0)
 
     async def exchange(self, head: bytes, body: bytes) -> Answer:
         self._parser = httptools.HttpResponseParser(self)
-        self._pieces = []
+        self._pieces, self._size = [], 0
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.writelines((head, body))
         return await self._answer
@@ -146,7 +159,7 @@ class _Connection(asyncio.Protocol):
             return
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._in_order = False
             self._fail(f"not HTTP: {error}")
 
@@ -156,6 +169,11 @@ class _Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         self._pieces.append(body)
+        self._size += len(body)
+        if self._size > _MOST_ANSWER_BYTES:
+            self._in_order = False
+            self._fail("the answer is too large")
+            self.abort()
 
     def on_message_complete(self) -> None:
         status = self._parser.get_status_code()

@@ -61,7 +61,7 @@ class _Kind:
         self._lengths.add(len(spelling))
 
     def look(self, text: str, named: set[int]) -> None:
-        """Put the places of the names that stand in the text to ``named``."""
+        """Add the places of the names that stand in the text to ``named``."""
         start = text.find(self._ending)
         if start < 0:
             return
