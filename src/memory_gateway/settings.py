@@ -104,8 +104,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             value = getattr(self, name)
             if value is not None and len(value) < SHORTEST_SECRET:
                 raise ValueError(f"{name} must have at least {SHORTEST_SECRET} characters")
-        for proxy in self.trusted_proxies:
-            _check_network(proxy)
+        self._check_proxies()
         self._check_upstream_url()
         self._check_database_url()
         self._check_blobs()
@@ -114,6 +113,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         """Without the secrets, for whoever logs it."""
         shown = {name: "***" if name in SECRETS and value else value for name, value in structs.asdict(self).items()}
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    def _check_proxies(self) -> None:
+        for proxy in self.trusted_proxies:
+            try:
+                ip_network(proxy)
+            except ValueError as error:
+                raise ValueError(f"trusted_proxies: {proxy!r} is no IP address or network") from error
 
     def _check_upstream_url(self) -> None:
         try:
@@ -145,13 +151,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 "key_secret must be set where a database_url is, the same for every process; "
                 "a data folder that was served without one keeps it in the file key.secret"
             )
-
-
-def _check_network(proxy: str) -> None:
-    try:
-        ip_network(proxy)
-    except ValueError as error:
-        raise ValueError(f"trusted_proxies: {proxy!r} is no IP address or network") from error
 
 
 def load_settings(
