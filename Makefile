@@ -11,17 +11,21 @@ ARGS ?=
 # A real EverOS, for tests and benchmarks only; may lie outside the checkout.
 export EVEROS_FOLDER ?= .everos
 
+# What runs on SQLite in a whole run, and then on a PostgreSQL server from a wheel; other tests start one themselves.
+ON_POSTGRES := tests/engine tests/gateway tests/memory_service tests/upstream tests/properties/test_isolation.py
+
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help setup demo serve test test-everos everos lint format bench bench-peers bench-recall clean
+.PHONY: help setup demo serve test test-everos test-postgres everos lint format bench bench-peers bench-recall clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo   start the gateway on a temporary folder and walk through the whole story"
 	@echo "make test   run the tests"
 	@echo "make everos install a real EverOS for the tests (Python 3.12 or newer); make test-everos runs only those"
+	@echo "make test-postgres  run those that can on PostgreSQL, which a whole run does as well"
 	@echo "make serve  start both faces on ./data: gateway http://127.0.0.1:8093, Memory-Service :8094"
 	@echo "make lint   formatting, lints, types, import arrows"
 	@echo "make format put the code into the project's format"
@@ -56,9 +60,13 @@ ifeq ($(strip $(ARGS)),)
 	@if $(BIN)/python -m tests.everos_live.install --check; then set -- --everos both; \
 	else echo "no EverOS is installed (make everos): the tests play back what one answered"; fi; \
 	$(BIN)/python -m pytest -n $(JOBS) "$$@"
+	@$(MAKE) --no-print-directory test-postgres
 else
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 endif
+
+test-postgres: setup
+	$(BIN)/python -m pytest -n $(JOBS) --database postgres $(ON_POSTGRES) $(ARGS)
 
 test-everos: setup
 	$(BIN)/python -m pytest --everos live tests/everos_live tests/conformance $(ARGS)
