@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 # Nothing is closed to root, so the command runs as nobody; its modules may lie where nobody cannot read.
 AS_NOBODY = """
 import os, sys
-import memory_gateway.cli, memory_gateway.server
+import memory_gateway.cli, memory_gateway.serve
 if os.geteuid() == 0:
     os.setuid(65534)
 memory_gateway.cli.main()

@@ -166,6 +166,34 @@ async def test_while_the_model_is_away_keywords_answer_and_vector_says_so(tmp_pa
         assert await talk.engine.backlog() == 1
 
 
+async def test_who_is_back_is_healthy_before_a_long_backlog_is_done(tmp_path: Path) -> None:
+    class Gated(CountingEmbedder):
+        batches = 0
+        held: asyncio.Event
+
+        async def passages(self, texts: Sequence[str]) -> np.ndarray:
+            vectors = await super().passages(texts)
+            self.batches += 1
+            if self.batches > 1:
+                await self.held.wait()
+            return vectors
+
+    embedder = Gated()
+    embedder.held = asyncio.Event()
+    async with open_talk(tmp_path, embedder) as talk:
+        await talk.say(*(f"line {number}" for number in range(70)))
+        at_work = worker(talk, embedder)
+        at_work._reachable = False  # as after a fault
+        catching_up = asyncio.create_task(at_work.catch_up())
+        async with asyncio.timeout(10):
+            while embedder.batches < 2:
+                await asyncio.sleep(0.01)
+        assert at_work.healthy
+        assert await talk.engine.backlog() == 70 - 32
+        embedder.held.set()
+        assert await catching_up == 70
+
+
 async def test_a_model_that_is_still_loading_does_not_hold_up_a_hybrid_search(tmp_path: Path) -> None:
     class LoadingEmbedder(HashEmbedder):
         async def query(self, text: str) -> np.ndarray:

@@ -178,6 +178,7 @@ class VectorWorker:
                 break
             try:
                 done += await self._embed(backlog)
+                self._reachable = True  # known now, and not only when all of a long backlog is done
             except EmbeddingUnavailable:
                 # one space's text may be at fault; when a second one fails too, the model is away
                 if failed:
