@@ -142,8 +142,7 @@ class S3Blobs:
 
     async def check(self) -> None:
         """List and write once. Raises what the client library does."""
-        async for _ in self._store.list(PROBE):
-            pass
+        await self._list_once()
         await self._store.put_async(PROBE, b"")
 
     async def send(self, key: str, file: BinaryIO) -> None:
@@ -167,13 +166,16 @@ class S3Blobs:
         else:
             await self._store.put_async(key, _read_on(file), chunk_size=PART_BYTES, max_concurrency=1)
 
+    async def _list_once(self) -> None:
+        async for _ in self._store.list(PROBE):
+            pass
+
     async def _look(self) -> str | None:
         try:
             if self._last_failed:
                 await self._store.put_async(PROBE, b"")
             else:
-                async for _ in self._store.list(PROBE):
-                    pass
+                await self._list_once()
         except (BaseError, OSError) as error:
             return "the bucket refuses the gateway" if refuses(error) else "the bucket does not serve now"
         self._last_failed = False

@@ -76,11 +76,15 @@ def build_app(
         logging_config=None,
     )
     # outside of the router, so that unknown paths and methods get an id and are counted as well
-    inner: ASGIApp = ExactMemoryPaths(app.asgi_handler)
-    for door in doors:
-        inner = door(inner, gatekeeper)
+    inner = _behind(doors, ExactMemoryPaths(app.asgi_handler), gatekeeper)
     app.asgi_handler = RequestIds(CountRequests(inner, metrics), new_request_id)
     return app
+
+
+def _behind(doors: Sequence[Door], inner: ASGIApp, gatekeeper: Gatekeeper) -> ASGIApp:
+    for door in doors:
+        inner = door(inner, gatekeeper)
+    return inner
 
 
 def _own_routes() -> list[ControllerRouterHandler]:

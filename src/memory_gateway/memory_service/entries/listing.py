@@ -1,13 +1,13 @@
 """Reading one user's entries as they are: pages, counts, everything."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from memory_gateway.memory_service.entries import store
-from memory_gateway.memory_service.entries.owners import find_owner
+from memory_gateway.memory_service.entries.owners import Owner, find_owner
 from memory_gateway.memory_service.entries.schemas import CATEGORIES, Category, MemoryEntry
 from memory_gateway.memory_service.entries.stored import memory_of
 from memory_gateway.storage.port import Database, Reads, Row
@@ -15,6 +15,7 @@ from memory_gateway.storage.port import Database, Reads, Row
 _EXPORTED_AT_ONCE = 200
 _DEEP = 500
 _HIGHEST_IMPORTANCE_AND_MORE = 11
+_ALL = 2**31 - 1
 
 
 class PageWanted(Struct, frozen=True):
@@ -38,15 +39,22 @@ async def page(reads: Reads, wanted: PageWanted) -> tuple[list[MemoryEntry], int
     owner = await find_owner(reads, wanted.user_id)
     if owner is None:
         return [], 0
-    params: dict[str, Any] = {
-        **msgspec.structs.asdict(wanted),
-        "user_no": owner.user_no,
-        "min_importance": _bounded(wanted.min_importance),
-    }
-    rows = await reads.fetch(store.LIST if wanted.category is None else store.LIST_CATEGORY, params)
+    params = _params(wanted, owner)
+    found = await _listed(reads, wanted, params)
     counts = await _counts(reads, params)
     total = sum(counts.values()) if wanted.category is None else counts.get(wanted.category, 0)
-    return [memory_of(wanted.user_id, row) for row in rows], total
+    return found, total
+
+
+async def all_of(reads: Reads, user_id: str, categories: Iterable[Category], now: str) -> list[MemoryEntry]:
+    """Every live entry of these categories, one category after the other, each in the order of a page."""
+    owner = await find_owner(reads, user_id)
+    found: list[MemoryEntry] = []
+    if owner is not None:
+        for category in categories:
+            wanted = PageWanted(user_id, category, 0, _ALL, 0, now)
+            found += await _listed(reads, wanted, _params(wanted, owner))
+    return found
 
 
 async def count_categories(reads: Reads, user_id: str, now: str) -> dict[Category, int]:
@@ -72,6 +80,19 @@ async def export_entries(database: Database, user_id: str) -> AsyncIterator[dict
 
 async def _page_by_key(database: Database, wanted: dict[str, int]) -> list[Row]:
     return await database.read(lambda transaction: transaction.fetch(store.PAGE_BY_KEY, wanted))
+
+
+def _params(wanted: PageWanted, owner: Owner) -> dict[str, Any]:
+    return {
+        **msgspec.structs.asdict(wanted),
+        "user_no": owner.user_no,
+        "min_importance": _bounded(wanted.min_importance),
+    }
+
+
+async def _listed(reads: Reads, wanted: PageWanted, params: dict[str, Any]) -> list[MemoryEntry]:
+    rows = await reads.fetch(store.LIST if wanted.category is None else store.LIST_CATEGORY, params)
+    return [memory_of(wanted.user_id, row) for row in rows]
 
 
 async def _counts(reads: Reads, params: dict[str, Any]) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """The room's one front: memories of users who never meet."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 from memory_gateway.kit.clock import Clock, rfc3339
@@ -20,7 +20,7 @@ from memory_gateway.memory_service.entries.drafts import (
     draft_of,
 )
 from memory_gateway.memory_service.entries.fading import DailyDecay, fade, preview
-from memory_gateway.memory_service.entries.listing import PageWanted, count_categories, export_entries, page
+from memory_gateway.memory_service.entries.listing import PageWanted, all_of, count_categories, export_entries, page
 from memory_gateway.memory_service.entries.matching import Matcher, is_live
 from memory_gateway.memory_service.entries.merging import absorbed
 from memory_gateway.memory_service.entries.nearest import Nearest
@@ -205,12 +205,8 @@ class Entries:
         counts = await count_categories(self._database, user_id, now)
         categories = [category for category in sorted(PROTECTED) if counts.get(category)]
 
-        async def work(transaction: Transaction) -> Memories:
-            facts: Memories = []
-            for category in categories:
-                found, _ = await page(transaction, PageWanted(user_id, category, 0, _MOST_OFFSET, 0, now))
-                facts += found
-            return facts
+        def work(transaction: Transaction) -> Awaitable[Memories]:
+            return all_of(transaction, user_id, categories, now)
 
         if not categories:
             return []

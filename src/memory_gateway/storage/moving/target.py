@@ -157,7 +157,7 @@ async def open_target(url: str, clock: Clock) -> AsyncIterator[Target]:
 async def _connect(url: str) -> Any:
     try:
         return await asyncpg.connect(url, timeout=_CONNECT_SECONDS, server_settings=_SESSION)
-    except (asyncpg.ClientConfigurationError, ValueError):
+    except ValueError:
         # its own words may hold parts of the password
         raise MoveRefused("database_url cannot be read; it is postgresql://user:password@host:port/database") from None
     except TimeoutError:
